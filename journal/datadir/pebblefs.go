@@ -1,0 +1,63 @@
+package datadir
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Unlocked is fs with a Lock that does nothing: the directory has locks of its own.
+func Unlocked(fs vfs.FS) vfs.FS { return unlocked{fs} }
+
+type unlocked struct{ vfs.FS }
+
+func (u unlocked) Lock(string) (io.Closer, error) { return noLock{}, nil }
+func (u unlocked) Unwrap() vfs.FS                 { return u.FS }
+
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+
+// FatalFunc is told of a failure after which a database cannot go on. It must not return.
+type FatalFunc func(message string)
+
+// Exit is the FatalFunc of a program: it says what happened and what to do, and ends the process. What was acknowledged
+// is safe: it was synced before.
+func Exit(message string) {
+	fmt.Fprintf(os.Stderr, "kvjournal: the storage failed and nothing more can be written: %s\n"+
+		"Everything acknowledged is on disk. Check the disk (space, dmesg), then start again: the directory opens as it is.\n", message)
+	os.Exit(1)
+}
+
+// Logger takes Pebble's messages: errors go to log, what ends the process to fatal (nil: Exit).
+func Logger(log *slog.Logger, database string, fatal FatalFunc) *PebbleLogger {
+	if fatal == nil {
+		fatal = Exit
+	}
+	return &PebbleLogger{log: log, database: database, fatal: fatal}
+}
+
+// PebbleLogger implements pebble.Logger.
+type PebbleLogger struct {
+	log      *slog.Logger
+	database string
+	fatal    FatalFunc
+}
+
+// Infof drops Pebble's chatter.
+func (l *PebbleLogger) Infof(string, ...any) {}
+
+// Errorf passes an error on.
+func (l *PebbleLogger) Errorf(format string, args ...any) {
+	if l.log != nil {
+		l.log.Error(fmt.Sprintf(format, args...), "database", l.database)
+	}
+}
+
+// Fatalf ends the process: Pebble cannot go on.
+func (l *PebbleLogger) Fatalf(format string, args ...any) {
+	l.fatal(l.database + ": " + fmt.Sprintf(format, args...))
+}
