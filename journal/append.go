@@ -1,0 +1,212 @@
+package journal
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Group collects records that become durable together. It is made by NewGroup, filled by Add, and ended by Commit.
+type Group struct {
+	j       *Journal
+	build   builder
+	rows    blockRows
+	batch   *pebble.Batch
+	buf     []byte
+	err     error
+	records int
+	raw     int
+}
+
+// blockRows are the rows that a block under construction needs beside itself.
+type blockRows struct {
+	seqs   []seqRow
+	places []uint32
+}
+
+type seqRow struct {
+	source     uint32
+	epoch, seq uint64
+}
+
+func (r *blockRows) reset() { r.seqs, r.places = r.seqs[:0], r.places[:0] }
+
+func (r *blockRows) add(h *Header) {
+	known := false
+	for _, s := range r.places {
+		known = known || s == h.Source
+	}
+	if !known {
+		r.places = append(r.places, h.Source)
+	}
+	if h.Kind != Message || !h.HasSeq {
+		return
+	}
+	for _, s := range r.seqs {
+		if s.source == h.Source && s.epoch == h.Epoch {
+			return
+		}
+	}
+	r.seqs = append(r.seqs, seqRow{h.Source, h.Epoch, h.Seq})
+}
+
+// write puts the rows of the block that begins at first into b. highest gives a source's highest publisher time
+// up to the end of the block.
+func (r *blockRows) write(b *pebble.Batch, first uint64, highest func(source uint32) (int64, bool)) error {
+	for _, s := range r.places {
+		var place []byte
+		if t, ok := highest(s); ok {
+			place = binary.BigEndian.AppendUint64(nil, ordered(t))
+			if err := b.Set(timeKey(s, t, first), nil, nil); err != nil {
+				return err
+			}
+		}
+		if err := b.Set(placeKey(s, first), place, nil); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.seqs {
+		if err := b.Set(seqKey(s.source, s.epoch, s.seq, first), nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NewGroup begins a group. Only one may be open at a time.
+func (j *Journal) NewGroup() *Group {
+	g := &Group{j: j, batch: j.db.NewBatch()}
+	g.build.reset(j.next)
+	return g
+}
+
+// Add appends a record and returns its offset. frames are copied; they are the raw bytes of a message, nil for the
+// other kinds.
+func (g *Group) Add(h *Header, frames [][]byte) uint64 {
+	size := 0
+	for _, f := range frames {
+		size += len(f)
+	}
+	if g.build.count > 0 && (len(g.build.payload)+size > maxBlockRaw || len(g.build.payload) >= g.j.opts.BlockRaw) {
+		g.finishBlock()
+	}
+	offset := g.j.next
+	g.j.next++
+	g.j.totals.count(h, size)
+	g.records++
+	g.raw += size
+	g.build.add(h, frames)
+	g.rows.add(h)
+	if h.Kind == Message && h.HasTime {
+		g.j.clockOf(h.Source).see(h.Time, offset, func(below int64) (span, bool) {
+			s, ok, err := g.j.spanBelow(h.Source, below)
+			g.note(err)
+			return s, ok
+		})
+	}
+	return offset
+}
+
+// Len is the number of records, Raw the number of their raw bytes.
+func (g *Group) Len() int { return g.records }
+
+// Raw is the number of raw bytes of the group's records.
+func (g *Group) Raw() int { return g.raw }
+
+// State keeps where a source stands behind the group's records.
+func (g *Group) State(source uint32, p *Position) {
+	g.note(g.batch.Set(sourceKey(keyState, source), p.encode(), nil))
+}
+
+// Import keeps how far a capture was imported.
+func (g *Group) Import(source uint32, i Import) {
+	v, err := json.Marshal(i)
+	g.note(err)
+	g.note(g.batch.Set(importKey(source, i.SHA256), v, nil))
+}
+
+func (g *Group) note(err error) {
+	if g.err == nil {
+		g.err = err
+	}
+}
+
+func (g *Group) finishBlock() {
+	if g.build.count == 0 {
+		return
+	}
+	g.buf = g.build.appendBlock(g.buf[:0], g.j.codec)
+	g.note(g.batch.Set(blockKey(g.build.first), g.buf, nil))
+	g.note(g.rows.write(g.batch, g.build.first, func(source uint32) (int64, bool) {
+		c := g.j.clockOf(source)
+		return c.highest, c.has
+	}))
+	g.build.reset(g.j.next)
+	g.rows.reset()
+}
+
+// Commit hands the group to the log and returns before it is durable: Durable moves when it is. It waits while
+// two commits are already under way. After an error the journal takes no more: the process should end.
+func (g *Group) Commit() error {
+	g.finishBlock()
+	for source, c := range g.j.clocks {
+		g.note(c.write(g.batch, source))
+	}
+	if g.batch.Empty() {
+		return g.batch.Close()
+	}
+	g.note(g.batch.Set(metaTotals, g.j.totals.encode(), nil))
+	if g.err != nil {
+		return g.err
+	}
+	g.j.slots <- struct{}{}
+	if err := g.j.failed(); err != nil {
+		<-g.j.slots
+		return err
+	}
+	if err := g.j.db.ApplyNoSyncWait(g.batch, pebble.Sync); err != nil {
+		<-g.j.slots
+		err = fmt.Errorf("appending to the journal: %w", err)
+		g.j.failure.CompareAndSwap(nil, &err)
+		return err
+	}
+	g.j.pending <- commit{batch: g.batch, last: g.j.next - 1, totals: g.j.totals}
+	return nil
+}
+
+func (j *Journal) clockOf(source uint32) *clock {
+	c := j.clocks[source]
+	if c == nil {
+		c = &clock{}
+		j.clocks[source] = c
+	}
+	return c
+}
+
+// recoverTail compares what the head file and the index know with what the journal has, and writes down what is gone.
+func (j *Journal) recoverTail(knownTo uint64) error {
+	last := j.next - 1
+	known := max(knownTo, readHead(j.opts.FS, j.dir, j.id))
+	if known <= last {
+		return nil
+	}
+	j.opts.Log.Error("acknowledged records are gone from the journal; answers about them are marked uncertain",
+		"first_missing_offset", last+1, "last_missing_offset", known)
+	j.next = known + 1
+	g := j.NewGroup()
+	lost := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, last+1), known)
+	for _, s := range j.Sources() {
+		p, err := j.Position(s.ID)
+		if err != nil {
+			return err
+		}
+		h := tailLostHeader(s.ID, &p)
+		g.Add(&h, [][]byte{lost})
+	}
+	if err := g.Commit(); err != nil {
+		return err
+	}
+	return j.Sync()
+}

@@ -1,0 +1,222 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// blockVersion is the first byte of every block.
+	blockVersion = 1
+	// maxBlockRaw bounds the raw bytes of a block of more than one record.
+	maxBlockRaw = 1 << 20
+	// maxDecoded bounds what a block may claim to decompress to.
+	maxDecoded = 1 << 31
+)
+
+const (
+	blockTableZstd = 1 << iota
+	blockPayloadZstd
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// codec holds the zstd state that blocks share. Its methods may be called from several goroutines at once.
+type codec struct {
+	enc *zstd.Encoder
+	dec *zstd.Decoder
+}
+
+func newCodec() (*codec, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
+		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true), zstd.WithWindowSize(maxBlockRaw), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, err
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxDecoded), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, err
+	}
+	return &codec{enc: enc, dec: dec}, nil
+}
+
+func (c *codec) close() {
+	c.enc.Close()
+	c.dec.Close()
+}
+
+// compress appends raw, as a zstd frame where that is shorter, and reports whether it is one.
+func (c *codec) compress(dst, raw []byte) ([]byte, bool) {
+	if len(raw) < 64 {
+		return append(dst, raw...), false
+	}
+	n := len(dst)
+	dst = c.enc.EncodeAll(raw, dst)
+	if len(dst)-n >= len(raw) {
+		return append(dst[:n], raw...), false
+	}
+	return dst, true
+}
+
+func (c *codec) expand(dst, stored []byte, compressed bool, rawLen uint64) ([]byte, error) {
+	if !compressed {
+		if uint64(len(stored)) != rawLen {
+			return nil, fmt.Errorf("%d bytes stored, %d expected", len(stored), rawLen)
+		}
+		return append(dst[:0], stored...), nil
+	}
+	// The length is the block's own word, guarded by its checksum; still, let the decoder grow the buffer as data comes.
+	if uint64(cap(dst)) < rawLen && rawLen <= maxBlockRaw {
+		dst = make([]byte, 0, rawLen)
+	}
+	out, err := c.dec.DecodeAll(stored, dst[:0])
+	if err != nil {
+		return nil, err
+	}
+	if uint64(len(out)) != rawLen {
+		return nil, fmt.Errorf("%d bytes decompressed, %d expected", len(out), rawLen)
+	}
+	return out, nil
+}
+
+// builder collects the records of one block.
+type builder struct {
+	first   uint64
+	count   int
+	table   tableWriter
+	payload []byte
+	scratch []byte
+}
+
+func (b *builder) reset(first uint64) {
+	b.first, b.count = first, 0
+	b.table.reset()
+	b.payload = b.payload[:0]
+}
+
+func (b *builder) add(h *Header, frames [][]byte) {
+	plain := isPlain(h, frames)
+	n := len(b.payload)
+	if plain {
+		b.payload = append(b.payload, frames[2]...)
+	} else {
+		for _, f := range frames {
+			b.payload = append(b.payload, f...)
+		}
+	}
+	b.table.add(h, plain, frames, len(b.payload)-n)
+	b.count++
+}
+
+// appendBlock appends the finished block's bytes to dst.
+func (b *builder) appendBlock(dst []byte, c *codec) []byte {
+	start := len(dst)
+	b.scratch = b.table.appendTo(b.scratch[:0])
+	table, tableZ := c.compress(nil, b.scratch)
+	dst = append(dst, blockVersion, 0)
+	dst = binary.AppendUvarint(dst, uint64(b.count))
+	dst = binary.AppendUvarint(dst, uint64(len(b.scratch)))
+	dst = binary.AppendUvarint(dst, uint64(len(table)))
+	dst = binary.AppendUvarint(dst, uint64(len(b.payload)))
+	dst = append(dst, table...)
+	dst, payloadZ := c.compress(dst, b.payload)
+	if tableZ {
+		dst[start+1] |= blockTableZstd
+	}
+	if payloadZ {
+		dst[start+1] |= blockPayloadZstd
+	}
+	return binary.LittleEndian.AppendUint32(dst, blockChecksum(b.first, dst[start:]))
+}
+
+// blockChecksum covers the block's bytes and its first offset, so that a block under another's key is found out.
+func blockChecksum(first uint64, b []byte) uint32 {
+	var key [8]byte
+	binary.BigEndian.PutUint64(key[:], first)
+	return crc32.Update(crc32.Checksum(key[:], castagnoli), castagnoli, b)
+}
+
+// Block is a decoded run of consecutive records. It is reused by the reader that filled it.
+type Block struct {
+	// First is the offset of the first record.
+	First   uint64
+	entries []entry
+	payload []byte
+	// stored keeps what is needed to decompress the payload when it is first asked for.
+	stored     []byte
+	compressed bool
+	rawLen     uint64
+	loaded     bool
+	codec      *codec
+	tableBuf   []byte
+}
+
+// Len is the number of records.
+func (b *Block) Len() int { return len(b.entries) }
+
+// Last is the offset of the last record.
+func (b *Block) Last() uint64 { return b.First + uint64(len(b.entries)) - 1 }
+
+// Header returns the header of record i, 0 <= i < Len(). It is valid until the block is filled again.
+func (b *Block) Header(i int) *Header { return &b.entries[i].Header }
+
+// RawLen is the number of raw payload bytes of all records.
+func (b *Block) RawLen() int { return int(b.rawLen) }
+
+// Frames appends the frames of record i to dst, exactly as received. They are valid until the block is filled again;
+// the second frame of a usual message aliases seq.
+func (b *Block) Frames(i int, dst [][]byte, seq *[8]byte) ([][]byte, error) {
+	if err := b.load(); err != nil {
+		return dst, err
+	}
+	return b.entries[i].framesOf(b.payload, dst, seq), nil
+}
+
+func (b *Block) load() error {
+	if b.loaded {
+		return nil
+	}
+	p, err := b.codec.expand(b.payload, b.stored, b.compressed, b.rawLen)
+	if err != nil {
+		return &CorruptError{Offset: b.First, What: "payload: " + err.Error()}
+	}
+	b.payload, b.loaded = p, true
+	return nil
+}
+
+// decode fills b from the stored bytes of the block whose key says first. It copies what it keeps.
+func (b *Block) decode(first uint64, stored []byte, c *codec) error {
+	fail := func(what string) error { return &CorruptError{Offset: first, What: what} }
+	if len(stored) < 7 {
+		return fail("block is too short")
+	}
+	body, sum := stored[:len(stored)-4], binary.LittleEndian.Uint32(stored[len(stored)-4:])
+	if blockChecksum(first, body) != sum {
+		return fail("block checksum does not match")
+	}
+	if body[0] != blockVersion {
+		return fail(fmt.Sprintf("block version %d, this program reads %d", body[0], blockVersion))
+	}
+	flags := body[1]
+	head := cursor{b: body[2:]}
+	count, tableRaw, tableLen, payloadRaw := head.uvarint(), head.uvarint(), head.uvarint(), head.uvarint()
+	if head.bad || tableLen > uint64(len(head.b)) || count == 0 || tableRaw > maxDecoded || payloadRaw > maxDecoded || count > tableRaw {
+		return fail("block head does not decode")
+	}
+	table, err := c.expand(b.tableBuf, head.b[:tableLen], flags&blockTableZstd != 0, tableRaw)
+	if err != nil {
+		return fail("header table: " + err.Error())
+	}
+	b.tableBuf = table
+	b.First, b.rawLen, b.codec = first, payloadRaw, c
+	b.stored = append(b.stored[:0], head.b[tableLen:]...)
+	b.compressed, b.loaded = flags&blockPayloadZstd != 0, false
+	b.entries, err = decodeTable(b.entries[:0], table, int(count), int(payloadRaw))
+	if err != nil {
+		return fail(err.Error())
+	}
+	return nil
+}

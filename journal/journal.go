@@ -1,0 +1,326 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/datadir"
+)
+
+// ID names a journal for ever; the index remembers which journal it was computed from.
+type ID [16]byte
+
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// Journal is an open journal. One goroutine may append (NewGroup, Commit, EnsureSource); all other methods may be
+// called from any number of goroutines at once.
+type Journal struct {
+	dir   string
+	opts  Options
+	db    *pebble.DB
+	codec *codec
+	id    ID
+	lock  *datadir.Lock
+
+	next   uint64 // offset of the next record; the appending goroutine's
+	clocks map[uint32]*clock
+	totals Totals // of all records below next; the appending goroutine's
+
+	sourcesMu sync.RWMutex
+	sources   map[uint32]Source
+
+	pending chan commit // commits whose log is being synced, in order
+	slots   chan struct{}
+	failure atomic.Pointer[error]
+
+	durable       atomic.Uint64
+	durableTotals atomic.Pointer[Totals]
+	durableMu     sync.Mutex
+	moved         chan struct{} // closed and replaced when durable moves
+
+	sealMu     sync.Mutex
+	sealedTo   uint64 // every block that begins below is as large as it gets; under sealMu
+	sealWanted chan struct{}
+
+	stopping   context.Context
+	stop       context.CancelFunc
+	background sync.WaitGroup // sealer, head file
+	syncing    sync.WaitGroup
+	closeOnce  sync.Once
+	closeErr   error
+}
+
+type commit struct {
+	batch  *pebble.Batch
+	last   uint64
+	totals Totals
+}
+
+// outstanding is how many commits may wait for their sync at once. While one is synced the next group grows: with more,
+// groups (and blocks) get smaller under load and nothing gets faster.
+const outstanding = 2
+
+// Open opens the journal of dir for writing, making it where the directory is missing or empty. lock is the
+// directory's claim, which the journal releases at Close. knownTo is the newest offset that the index has applied: if it or
+// the head file knows of offsets that the journal lacks, its tail was lost, and Open appends a TailLost record for
+// every source before it returns.
+func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, error) {
+	o = o.withDefaults()
+	if o.ReadOnly {
+		return nil, ErrReadOnly
+	}
+	if err := datadir.Prepare(o.FS, dir); err != nil {
+		return nil, err
+	}
+	j, err := open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	j.lock = lock
+	j.syncing.Add(1)
+	go j.awaitSyncs()
+	if err := j.recoverTail(knownTo); err != nil {
+		j.Close()
+		return nil, err
+	}
+	j.background.Add(1)
+	go j.keepHead()
+	if !o.NoSealer {
+		j.background.Add(1)
+		go j.keepSealing()
+	}
+	return j, nil
+}
+
+// OpenReadOnly opens the journal of a directory at rest. The caller holds datadir.Share.
+func OpenReadOnly(dir string, o Options) (*Journal, error) {
+	o.ReadOnly = true
+	o = o.withDefaults()
+	if err := datadir.Check(o.FS, dir); err != nil {
+		return nil, err
+	}
+	return open(dir, o)
+}
+
+func open(dir string, o Options) (*Journal, error) {
+	path := o.FS.PathJoin(dir, "journal")
+	if !o.ReadOnly {
+		if err := o.FS.MkdirAll(path, 0o700); err != nil {
+			return nil, fmt.Errorf("making the journal: %w", err)
+		}
+	}
+	db, err := pebble.Open(path, o.pebble())
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	j := &Journal{
+		dir: dir, opts: o, db: db, clocks: map[uint32]*clock{}, sources: map[uint32]Source{},
+		pending: make(chan commit, outstanding), slots: make(chan struct{}, outstanding),
+		moved: make(chan struct{}), sealWanted: make(chan struct{}, 1),
+	}
+	j.stopping, j.stop = context.WithCancel(context.Background())
+	if j.codec, err = newCodec(); err == nil {
+		err = j.load()
+	}
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func openError(path string, err error) error {
+	if errors.Is(err, pebble.ErrDBDoesNotExist) {
+		return fmt.Errorf("%s: %w", path, datadir.ErrMissing)
+	}
+	if pebble.IsCorruptionError(err) {
+		return fmt.Errorf("opening %s: %w", path, &CorruptError{What: err.Error()})
+	}
+	return fmt.Errorf("opening %s: %w", path, err)
+}
+
+// load reads id, sources, clocks and the last offset.
+func (j *Journal) load() error {
+	id, err := j.get(metaID)
+	switch {
+	case err == nil && len(id) == len(j.id):
+		j.id = ID(id)
+	case err == nil:
+		return &CorruptError{What: "its id has the wrong length"}
+	case !errors.Is(err, ErrNotFound):
+		return err
+	case j.opts.ReadOnly:
+		return fmt.Errorf("%s: %w: nothing was ever recorded", j.dir, datadir.ErrMissing)
+	default:
+		if _, err := rand.Read(j.id[:]); err != nil {
+			return err
+		}
+		if err := j.db.Set(metaID, j.id[:], pebble.Sync); err != nil {
+			return err
+		}
+	}
+	if err := j.loadSources(); err != nil {
+		return err
+	}
+	for id := range j.sources {
+		c, err := j.loadClock(id)
+		if err != nil {
+			return err
+		}
+		j.clocks[id] = c
+	}
+	if sealed, err := j.get(metaSealed); err == nil && len(sealed) == 8 {
+		j.sealedTo = last8(sealed)
+	}
+	if t, err := j.get(metaTotals); err == nil {
+		if j.totals, err = decodeTotals(t); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	totals := j.totals
+	j.durableTotals.Store(&totals)
+	last, err := j.lastOffset()
+	if err != nil {
+		return err
+	}
+	j.next = last + 1
+	j.durable.Store(last)
+	return nil
+}
+
+// lastOffset is the offset of the newest record, 0 where there is none.
+func (j *Journal) lastOffset() (uint64, error) {
+	b, err := j.blockAt(nil, 1<<63)
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return b.Last(), nil
+}
+
+func (j *Journal) get(key []byte) ([]byte, error) {
+	v, closer, err := j.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	return append([]byte(nil), v...), nil
+}
+
+// ID returns the journal's id.
+func (j *Journal) ID() ID { return j.id }
+
+// Dir returns the data directory.
+func (j *Journal) Dir() string { return j.dir }
+
+// Durable is the newest acknowledged offset: it and all before it survive a crash of the process and of the machine.
+func (j *Journal) Durable() uint64 { return j.durable.Load() }
+
+// WaitDurable returns the durable offset as soon as it is above after.
+func (j *Journal) WaitDurable(ctx context.Context, after uint64) (uint64, error) {
+	for {
+		j.durableMu.Lock()
+		moved := j.moved
+		j.durableMu.Unlock()
+		if d := j.durable.Load(); d > after {
+			return d, nil
+		}
+		select {
+		case <-ctx.Done():
+			return j.durable.Load(), ctx.Err()
+		case <-j.stopping.Done():
+			if d := j.durable.Load(); d > after {
+				return d, nil
+			}
+			return j.durable.Load(), ErrClosed
+		case <-moved:
+		}
+	}
+}
+
+// awaitSyncs waits for the commits' syncs, in order, and moves the durable offset.
+func (j *Journal) awaitSyncs() {
+	defer j.syncing.Done()
+	for c := range j.pending {
+		err := c.batch.SyncWait()
+		if cerr := c.batch.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			err = fmt.Errorf("syncing the journal: %w", err)
+			j.failure.CompareAndSwap(nil, &err)
+		}
+		if j.failure.Load() == nil {
+			j.durableTotals.Store(&c.totals)
+			j.durable.Store(c.last)
+			j.durableMu.Lock()
+			close(j.moved)
+			j.moved = make(chan struct{})
+			j.durableMu.Unlock()
+			select {
+			case j.sealWanted <- struct{}{}:
+			default:
+			}
+		}
+		<-j.slots
+	}
+}
+
+// Sync waits until all that was committed is durable.
+func (j *Journal) Sync() error {
+	for range outstanding {
+		j.slots <- struct{}{}
+	}
+	for range outstanding {
+		<-j.slots
+	}
+	return j.failed()
+}
+
+func (j *Journal) failed() error {
+	if err := j.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Flush writes everything committed into tables, so that the log of the database is empty.
+func (j *Journal) Flush() error {
+	if j.opts.ReadOnly {
+		return ErrReadOnly
+	}
+	return j.db.Flush()
+}
+
+// Close waits for the commits that are under way, stops the background work, and releases the lock.
+func (j *Journal) Close() error {
+	j.closeOnce.Do(func() {
+		if !j.opts.ReadOnly {
+			j.closeErr = j.Sync()
+		}
+		j.stop()
+		j.background.Wait()
+		close(j.pending)
+		j.syncing.Wait()
+		if err := j.db.Close(); j.closeErr == nil {
+			j.closeErr = err
+		}
+		j.codec.close()
+		j.lock.Release()
+	})
+	return j.closeErr
+}

@@ -1,0 +1,92 @@
+package journal
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/datadir"
+)
+
+// Options of a journal. The zero value is right for a program that records.
+type Options struct {
+	// FS holds all files. nil: the operating system's.
+	FS vfs.FS
+	// ReadOnly opens a directory at rest; nothing is written.
+	ReadOnly bool
+	// Cache is shared with other databases of the process. nil: one of CacheSize of its own.
+	Cache *pebble.Cache
+	// CacheSize in bytes, used where Cache is nil. 0: 16 MiB. More makes repeated reads of the past faster.
+	CacheSize int64
+	// MemTableSize in bytes; two may be held at once, and the write-ahead log is about four times that at most.
+	// 0: 32 MiB. More means fewer, larger tables.
+	MemTableSize uint64
+	// BlockRaw is how many raw bytes of messages a block holds before the next one begins. 0: 256 KiB. More compresses
+	// better (443 B an event: 41 B at 256 KiB, 39 B at 1 MiB) and costs a reader of one message more.
+	BlockRaw int
+	// HeadEvery is the longest time between a commit and the head file's telling of it. 0: 1 s.
+	HeadEvery time.Duration
+	// NoSealer leaves small blocks as they are until Seal is called.
+	NoSealer bool
+	// Log takes what an operator should know. nil: nothing is said.
+	Log *slog.Logger
+	// Fatal is told when the storage fails in a way after which nothing can be written. nil: datadir.Exit.
+	Fatal datadir.FatalFunc
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.CacheSize == 0 {
+		o.CacheSize = 16 << 20
+	}
+	if o.MemTableSize == 0 {
+		o.MemTableSize = 32 << 20
+	}
+	if o.BlockRaw == 0 {
+		o.BlockRaw = 256 << 10
+	}
+	if o.BlockRaw > maxBlockRaw {
+		o.BlockRaw = maxBlockRaw
+	}
+	if o.HeadEvery == 0 {
+		o.HeadEvery = time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (o Options) pebble() *pebble.Options {
+	p := &pebble.Options{
+		FS:                          datadir.Unlocked(o.FS),
+		ReadOnly:                    o.ReadOnly,
+		Cache:                       o.Cache,
+		FormatMajorVersion:          pebble.FormatTableFormatV6, // at least 20: a flipped bit in the log is an error, not a shorter log
+		MemTableSize:                o.MemTableSize,
+		MemTableStopWritesThreshold: 2,
+		Logger:                      datadir.Logger(o.Log, "journal", o.Fatal),
+		L0CompactionThreshold:       4,
+		MaxOpenFiles:                500,
+		BytesPerSync:                1 << 20,
+		WALBytesPerSync:             1 << 20,
+		FlushDelayDeleteRange:       10 * time.Second,
+	}
+	if o.Cache == nil {
+		p.CacheSize = o.CacheSize
+	}
+	// Blocks are compressed already.
+	p.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	for i := range p.TargetFileSizes {
+		p.TargetFileSizes[i] = 32 << 20
+	}
+	corrupt := func(info pebble.DataCorruptionInfo) {
+		o.Log.Error("the journal is damaged", "path", info.Path, "details", info.Details)
+	}
+	p.EventListener = &pebble.EventListener{DataCorruption: corrupt}
+	return p
+}

@@ -1,0 +1,278 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// blockAt fills b (nil: a new one) with the block that holds offset, or, where offset is beyond the last, the last
+// block. ErrNotFound where no block begins at or before it.
+func (j *Journal) blockAt(b *Block, offset uint64) (*Block, error) {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyBlock}, UpperBound: []byte{keyBlock + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	if !it.SeekLT(blockKey(offset + 1)) {
+		if err := it.Error(); err != nil {
+			return nil, readError(offset, err)
+		}
+		return nil, fmt.Errorf("offset %d: %w", offset, ErrNotFound)
+	}
+	return j.blockFrom(it, b)
+}
+
+func (j *Journal) blockFrom(it *pebble.Iterator, b *Block) (*Block, error) {
+	if b == nil {
+		b = &Block{}
+	}
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return nil, readError(last8(it.Key()), err)
+	}
+	if err := b.decode(last8(it.Key()), v, j.codec); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func readError(offset uint64, err error) error {
+	if pebble.IsCorruptionError(err) {
+		return &CorruptError{Offset: offset, What: err.Error()}
+	}
+	return fmt.Errorf("reading the journal at offset %d: %w", offset, err)
+}
+
+// Block fills b (nil: a new one) with the block that holds offset. ErrNotFound where the offset is not in the journal:
+// not written yet, or lost.
+func (j *Journal) Block(b *Block, offset uint64) (*Block, error) {
+	if offset == 0 || offset > j.Durable() {
+		return nil, fmt.Errorf("offset %d: %w, it ends at %d", offset, ErrNotFound, j.Durable())
+	}
+	b, err := j.blockAt(b, offset)
+	if err != nil {
+		return nil, err
+	}
+	if offset > b.Last() {
+		return nil, fmt.Errorf("offset %d: %w", offset, ErrNotFound)
+	}
+	return b, nil
+}
+
+// NextBlock fills b (nil: a new one) with the first block that holds an offset above after and is durable. ErrNotFound where there is
+// none yet. Records of it at or below after are in it too: skip them.
+func (j *Journal) NextBlock(b *Block, after uint64) (*Block, error) {
+	if after >= j.Durable() {
+		return nil, ErrNotFound
+	}
+	b, err := j.blockAt(b, after+1)
+	if err == nil && b.Last() > after {
+		return b, nil
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	// A hole in the offsets: a lost tail, or a pruned beginning.
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(after + 1), UpperBound: []byte{keyBlock + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	if !it.First() {
+		if err := it.Error(); err != nil {
+			return nil, readError(after+1, err)
+		}
+		return nil, ErrNotFound
+	}
+	return j.blockFrom(it, b)
+}
+
+// Record is one record, copied out of its block.
+type Record struct {
+	Offset uint64
+	Header
+}
+
+func recordOf(b *Block, i int) Record {
+	return Record{Offset: b.First + uint64(i), Header: *b.Header(i)}
+}
+
+// Record returns the record at offset.
+func (j *Journal) Record(offset uint64) (Record, error) {
+	b, err := j.Block(nil, offset)
+	if err != nil {
+		return Record{}, err
+	}
+	return recordOf(b, int(offset-b.First)), nil
+}
+
+// LastBatch returns the newest message of a source at or before offset that is no duplicate; damaged ones count.
+// ErrNotFound where there is none.
+func (j *Journal) LastBatch(source uint32, offset uint64) (Record, error) {
+	return j.lastWhere(source, offset, func(h *Header) bool { return h.Kind == Message && !h.Duplicate })
+}
+
+// lastWhere returns the newest record of a source at or before offset that ok accepts.
+func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool) (Record, error) {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: placeKey(source, 0), UpperBound: sourceKey(keyPlace, source+1)})
+	if err != nil {
+		return Record{}, err
+	}
+	defer it.Close()
+	if offset == math.MaxUint64 {
+		offset--
+	}
+	var b *Block
+	for more := it.SeekLT(placeKey(source, offset+1)); more; more = it.Prev() {
+		if b, err = j.blockAt(b, last8(it.Key())); err != nil {
+			return Record{}, err
+		}
+		for i := int(min(offset, b.Last()) - b.First); i >= 0; i-- {
+			if h := b.Header(i); h.Source == source && ok(h) {
+				return recordOf(b, i), nil
+			}
+		}
+	}
+	if err := it.Error(); err != nil {
+		return Record{}, err
+	}
+	return Record{}, ErrNotFound
+}
+
+// BySeq returns the record of a source's batch by epoch and sequence number. ErrNotFound where it was never received.
+func (j *Journal) BySeq(source uint32, epoch, seq uint64) (Record, error) {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: seqKey(source, epoch, 0, 0), UpperBound: sourceKey(keySeq, source+1)})
+	if err != nil {
+		return Record{}, err
+	}
+	defer it.Close()
+	if !it.SeekLT(seqKey(source, epoch, seq, math.MaxUint64)) {
+		if err := it.Error(); err != nil {
+			return Record{}, err
+		}
+		return Record{}, ErrNotFound
+	}
+	b, err := j.blockAt(nil, last8(it.Key()))
+	if err != nil {
+		return Record{}, err
+	}
+	for i := range b.Len() {
+		h := b.Header(i)
+		if h.Source == source && h.Kind == Message && !h.Duplicate && h.HasSeq && h.Epoch == epoch && h.Seq == seq {
+			return recordOf(b, i), nil
+		}
+	}
+	return Record{}, ErrNotFound
+}
+
+// Moment is where a publisher time lies in a source's stream.
+type Moment struct {
+	// Last is the newest message at or before the time; Last.Offset is 0 where there is none.
+	Last Record
+	// Next is the first message behind the time; Next.Offset is 0 where there is none yet.
+	Next Record
+	// Twice: the publisher's clock passed the time more than once.
+	Twice bool
+}
+
+// At finds the moment of publisher time ms (Unix milliseconds) in a source's stream.
+func (j *Journal) At(source uint32, ms int64) (Moment, error) {
+	var m Moment
+	end := uint64(math.MaxUint64 - 1)
+	next, err := j.firstAbove(source, ms)
+	if err == nil && next.Offset <= j.Durable() {
+		m.Next, end = next, next.Offset-1
+	} else if err != nil && !errors.Is(err, ErrNotFound) {
+		return m, err
+	}
+	s, ok, err := j.spanBelow(source, ordinalAfter(ms))
+	if err != nil {
+		return m, err
+	}
+	if ok && ms < s.hi {
+		m.Twice = true
+		end = s.last
+	}
+	end = min(end, j.Durable())
+	m.Last, err = j.lastWhere(source, end, func(h *Header) bool {
+		return h.Kind == Message && !h.Duplicate && (!m.Twice || !h.HasTime || h.Time <= ms)
+	})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return m, err
+	}
+	return m, nil
+}
+
+func ordinalAfter(ms int64) int64 {
+	if ms == math.MaxInt64 {
+		return ms
+	}
+	return ms + 1
+}
+
+// firstAbove returns the first message of a source whose time is above ms.
+func (j *Journal) firstAbove(source uint32, ms int64) (Record, error) {
+	if ms == math.MaxInt64 {
+		return Record{}, ErrNotFound
+	}
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: timeKey(source, ms+1, 0), UpperBound: sourceKey(keyTime, source+1)})
+	if err != nil {
+		return Record{}, err
+	}
+	defer it.Close()
+	if !it.First() {
+		if err := it.Error(); err != nil {
+			return Record{}, err
+		}
+		return Record{}, ErrNotFound
+	}
+	b, err := j.blockAt(nil, last8(it.Key()))
+	if err != nil {
+		return Record{}, err
+	}
+	for i := range b.Len() {
+		h := b.Header(i)
+		if h.Source == source && h.Kind == Message && h.HasTime && h.Time > ms {
+			return recordOf(b, i), nil
+		}
+	}
+	return Record{}, &CorruptError{Offset: b.First, What: fmt.Sprintf("its time row says %d, but no record is that late", unordered(binary.BigEndian.Uint64(it.Key()[5:])))}
+}
+
+// spanBelow returns the newest span of twice-passed time of a source that begins below the given time.
+func (j *Journal) spanBelow(source uint32, below int64) (span, bool, error) {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: sourceKey(keySpan, source), UpperBound: sourceKey(keySpan, source+1)})
+	if err != nil {
+		return span{}, false, err
+	}
+	defer it.Close()
+	if !it.SeekLT(spanKey(source, below)) {
+		return span{}, false, it.Error()
+	}
+	s, ok := decodeSpan(it.Key(), it.Value())
+	if !ok {
+		return span{}, false, &CorruptError{What: "time span row has the wrong length"}
+	}
+	return s, true, nil
+}
+
+// loadClock reads a source's highest publisher time back.
+func (j *Journal) loadClock(source uint32) (*clock, error) {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: sourceKey(keyTime, source), UpperBound: sourceKey(keyTime, source+1)})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	c := &clock{}
+	if it.Last() {
+		if len(it.Key()) != 21 {
+			return nil, &CorruptError{What: "time row has the wrong length"}
+		}
+		c.has, c.highest = true, unordered(binary.BigEndian.Uint64(it.Key()[5:]))
+	}
+	return c, it.Error()
+}

@@ -1,0 +1,231 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Sealing merges runs of small consecutive blocks, as light load leaves them, into blocks of Options.BlockRaw. It never
+// changes a record: the merged block is decoded and compared with its sources before it replaces them, block and
+// deletions in one atomic batch. A crash leaves the one or the other.
+
+// keepSealing seals in the background whenever enough has become durable.
+func (j *Journal) keepSealing() {
+	defer j.background.Done()
+	for {
+		select {
+		case <-j.stopping.Done():
+			return
+		case <-j.sealWanted:
+		}
+		if err := j.seal(j.stopping, false); err != nil && !errors.Is(err, context.Canceled) {
+			j.opts.Log.Error("sealing the journal", "error", err)
+		}
+	}
+}
+
+// Seal merges all small blocks, the last and incomplete run too.
+func (j *Journal) Seal(ctx context.Context) error {
+	if j.opts.ReadOnly {
+		return ErrReadOnly
+	}
+	return j.seal(ctx, true)
+}
+
+// run is a row of consecutive small blocks that will be one.
+type run struct {
+	blocks []uint64 // first offsets
+	last   uint64   // last offset
+	raw    int
+}
+
+func (j *Journal) seal(ctx context.Context, all bool) error {
+	j.sealMu.Lock()
+	defer j.sealMu.Unlock()
+	durable := j.Durable()
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(j.sealedTo), UpperBound: blockKey(durable + 1)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	var r run
+	b := &Block{}
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if b, err = j.blockFrom(it, b); err != nil {
+			return err
+		}
+		if b.Last() > durable {
+			break
+		}
+		hole := len(r.blocks) > 0 && b.First != r.last+1
+		large := b.RawLen() >= j.opts.BlockRaw/2
+		if hole || large || (len(r.blocks) > 0 && r.raw+b.RawLen() > maxBlockRaw) {
+			if err := j.merge(r, b.First); err != nil {
+				return err
+			}
+			r = run{}
+		}
+		if large {
+			j.sealedTo = b.Last() + 1
+			continue
+		}
+		r.blocks = append(r.blocks, b.First)
+		r.last = b.Last()
+		r.raw += b.RawLen()
+		if r.raw >= j.opts.BlockRaw {
+			if err := j.merge(r, r.last+1); err != nil {
+				return err
+			}
+			r = run{}
+		}
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	if all {
+		return j.merge(r, 0)
+	}
+	return nil
+}
+
+// merge replaces the run's blocks by one. sealedTo, if not 0, is where sealing goes on.
+func (j *Journal) merge(r run, sealedTo uint64) error {
+	if sealedTo != 0 {
+		j.sealedTo = sealedTo
+	}
+	if len(r.blocks) < 2 {
+		return nil
+	}
+	var build builder
+	build.reset(r.blocks[0])
+	batch := j.db.NewBatch()
+	defer batch.Close()
+	var rows blockRows
+	var frames [][]byte
+	var seq [8]byte
+	var part blockRows
+	highest := map[uint32]int64{}
+	for _, first := range r.blocks {
+		b, err := j.blockAt(nil, first)
+		if err != nil {
+			return err
+		}
+		if b.First != first {
+			return &CorruptError{Offset: first, What: "block is gone"}
+		}
+		part.reset()
+		for i := range b.Len() {
+			h := b.Header(i)
+			if frames, err = b.Frames(i, frames[:0], &seq); err != nil {
+				return err
+			}
+			build.add(h, frames)
+			rows.add(h)
+			part.add(h)
+		}
+		for _, s := range part.places {
+			t, ok, err := j.timeRow(s, first)
+			if err != nil {
+				return err
+			}
+			if ok {
+				highest[s] = t
+				if err := batch.Delete(timeKey(s, t, first), nil); err != nil {
+					return err
+				}
+			}
+			if err := batch.Delete(placeKey(s, first), nil); err != nil {
+				return err
+			}
+		}
+		for _, s := range part.seqs {
+			if err := batch.Delete(seqKey(s.source, s.epoch, s.seq, first), nil); err != nil {
+				return err
+			}
+		}
+	}
+	stored := build.appendBlock(nil, j.codec)
+	if err := j.sameRecords(stored, r); err != nil {
+		return err
+	}
+	if err := batch.Set(blockKey(r.blocks[0]), stored, nil); err != nil {
+		return err
+	}
+	if err := batch.DeleteRange(blockKey(r.blocks[0]+1), blockKey(r.last+1), nil); err != nil {
+		return err
+	}
+	if err := rows.write(batch, r.blocks[0], func(source uint32) (int64, bool) {
+		t, ok := highest[source]
+		return t, ok
+	}); err != nil {
+		return err
+	}
+	if sealedTo != 0 {
+		if err := batch.Set(metaSealed, binary.BigEndian.AppendUint64(nil, sealedTo), nil); err != nil {
+			return err
+		}
+	}
+	// Not synced: if a crash loses it, the small blocks are still there.
+	return j.db.Apply(batch, pebble.NoSync)
+}
+
+// timeRow finds the time in the time row of the block that begins at first.
+func (j *Journal) timeRow(source uint32, first uint64) (int64, bool, error) {
+	v, err := j.get(placeKey(source, first))
+	if err != nil || len(v) == 0 {
+		return 0, false, err
+	}
+	if len(v) != 8 {
+		return 0, false, &CorruptError{Offset: first, What: "place row has the wrong length"}
+	}
+	return unordered(last8(v)), true, nil
+}
+
+// sameRecords decodes a merged block and compares it, record by record, with the blocks it is to replace.
+func (j *Journal) sameRecords(stored []byte, r run) error {
+	merged := &Block{}
+	if err := merged.decode(r.blocks[0], stored, j.codec); err != nil {
+		return err
+	}
+	var seqA, seqB [8]byte
+	var a, b [][]byte
+	k := 0
+	for _, first := range r.blocks {
+		src, err := j.blockAt(nil, first)
+		if err != nil {
+			return err
+		}
+		for i := range src.Len() {
+			if k >= merged.Len() || *src.Header(i) != *merged.Header(k) {
+				return &CorruptError{Offset: first + uint64(i), What: "sealed block differs from its source; it was not used"}
+			}
+			if a, err = src.Frames(i, a[:0], &seqA); err != nil {
+				return err
+			}
+			if b, err = merged.Frames(k, b[:0], &seqB); err != nil {
+				return err
+			}
+			if len(a) != len(b) {
+				return &CorruptError{Offset: first + uint64(i), What: "sealed block has other frames; it was not used"}
+			}
+			for f := range a {
+				if !bytes.Equal(a[f], b[f]) {
+					return &CorruptError{Offset: first + uint64(i), What: "sealed block has other bytes; it was not used"}
+				}
+			}
+			k++
+		}
+	}
+	if k != merged.Len() || merged.Last() != r.last {
+		return fmt.Errorf("sealed block at offset %d holds %d records, expected %d", r.blocks[0], merged.Len(), k)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package journal
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/continuity"
+)
+
+// Source is a publisher as configured.
+type Source struct {
+	// ID is short and stands in every record; 1, 2, … in the order of first use.
+	ID   uint32 `json:"id"`
+	Name string `json:"name"`
+	// Endpoints are the ZMQ addresses of the masters of one HA group; empty for an import.
+	Endpoints []string `json:"endpoints,omitempty"`
+	// Masters are the admin URLs, if given.
+	Masters []string `json:"masters,omitempty"`
+	// Created is when the journal first heard of it.
+	Created time.Time `json:"created"`
+}
+
+func (j *Journal) loadSources() error {
+	return j.scan(keySource, func(k, v []byte) error {
+		var s Source
+		if err := json.Unmarshal(v, &s); err != nil || s.ID == 0 {
+			return &CorruptError{What: fmt.Sprintf("source row %x does not decode", k)}
+		}
+		j.sources[s.ID] = s
+		return nil
+	})
+}
+
+// scan calls f for each row of a family, in order.
+func (j *Journal) scan(family byte, f func(k, v []byte) error) error {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: []byte{family}, UpperBound: []byte{family + 1}})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := f(it.Key(), it.Value()); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// Sources lists the sources by id.
+func (j *Journal) Sources() []Source {
+	j.sourcesMu.RLock()
+	defer j.sourcesMu.RUnlock()
+	out := make([]Source, 0, len(j.sources))
+	for _, s := range j.sources {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Source) int { return int(a.ID) - int(b.ID) })
+	return out
+}
+
+// SourceNamed finds a source by its name.
+func (j *Journal) SourceNamed(name string) (Source, bool) {
+	for _, s := range j.Sources() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Source{}, false
+}
+
+// EnsureSource returns the source of that name, making it if it is new and keeping the endpoints and masters if they are given
+// and differ. What it wrote is durable on return.
+func (j *Journal) EnsureSource(name string, endpoints, masters []string) (Source, error) {
+	if name == "" {
+		return Source{}, errors.New("a source needs a name")
+	}
+	s, known := j.SourceNamed(name)
+	same := (endpoints == nil || slices.Equal(s.Endpoints, endpoints)) && (masters == nil || slices.Equal(s.Masters, masters))
+	if known && same {
+		return s, nil
+	}
+	if !known {
+		s = Source{ID: 1, Name: name, Created: time.Now().UTC()}
+		for _, o := range j.Sources() {
+			s.ID = max(s.ID, o.ID+1)
+		}
+	}
+	if endpoints != nil {
+		s.Endpoints = endpoints
+	}
+	if masters != nil {
+		s.Masters = masters
+	}
+	v, err := json.Marshal(s)
+	if err != nil {
+		return Source{}, err
+	}
+	if err := j.db.Set(sourceKey(keySource, s.ID), v, pebble.Sync); err != nil {
+		return Source{}, fmt.Errorf("keeping source %q: %w", name, err)
+	}
+	j.sourcesMu.Lock()
+	defer j.sourcesMu.Unlock()
+	j.sources[s.ID] = s
+	if j.clocks[s.ID] == nil {
+		j.clocks[s.ID] = &clock{}
+	}
+	return s, nil
+}
+
+// Position is where a source stands: what a recorder needs to go on with it.
+type Position struct {
+	// Last is the offset of the source's newest message, 0: none.
+	Last uint64
+	// State is the continuity state behind Last, its last frames included.
+	State continuity.State
+}
+
+func (p *Position) encode() []byte {
+	return p.State.AppendBinary(binary.BigEndian.AppendUint64(nil, p.Last))
+}
+
+// Position returns where the source stands. Of a source never recorded it is the zero Position.
+func (j *Journal) Position(source uint32) (Position, error) {
+	v, err := j.get(sourceKey(keyState, source))
+	if errors.Is(err, ErrNotFound) {
+		return Position{}, nil
+	}
+	if err != nil {
+		return Position{}, err
+	}
+	if len(v) < 8 {
+		return Position{}, &CorruptError{What: "state of a source is too short"}
+	}
+	p := Position{Last: binary.BigEndian.Uint64(v)}
+	if p.State, err = continuity.DecodeState(v[8:]); err != nil {
+		return Position{}, &CorruptError{What: err.Error()}
+	}
+	if p.Last != 0 {
+		b, err := j.blockAt(nil, p.Last)
+		if err != nil {
+			return Position{}, err
+		}
+		frames, err := b.Frames(int(p.Last-b.First), nil, new([8]byte))
+		if err != nil {
+			return Position{}, err
+		}
+		p.State.SetLast(frames)
+	}
+	return p, nil
+}
+
+// Import tells of one capture that was taken into a source.
+type Import struct {
+	// SHA256 of the capture's decompressed bytes, hex.
+	SHA256 string `json:"sha256"`
+	Path   string `json:"path"`
+	// Records is how many of the capture's records are in the journal, Total how many it has: fewer if the
+	// import was interrupted.
+	Records int `json:"records"`
+	Total   int `json:"total"`
+	// First and Last are offsets.
+	First uint64 `json:"first_offset"`
+	Last  uint64 `json:"last_offset"`
+}
+
+func importKey(source uint32, sum string) []byte {
+	return append(sourceKey(keyImport, source), sum...)
+}
+
+// ImportOf returns what is known of a capture in a source; ErrNotFound where it was never imported.
+func (j *Journal) ImportOf(source uint32, sum string) (Import, error) {
+	v, err := j.get(importKey(source, sum))
+	if err != nil {
+		return Import{}, err
+	}
+	var i Import
+	if err := json.Unmarshal(v, &i); err != nil {
+		return Import{}, &CorruptError{What: "import row does not decode"}
+	}
+	return i, nil
+}

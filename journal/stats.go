@@ -1,0 +1,76 @@
+package journal
+
+import "encoding/binary"
+
+// Totals count the records of a journal, over all sources and from the beginning on.
+type Totals struct {
+	// Messages received, duplicates and damaged ones included.
+	Messages uint64
+	// Events of the messages that were applied.
+	Events uint64
+	// RawBytes of all messages' frames.
+	RawBytes uint64
+	// Duplicates and Damaged messages.
+	Duplicates uint64
+	Damaged    uint64
+}
+
+func (t *Totals) count(h *Header, size int) {
+	if h.Kind != Message {
+		return
+	}
+	t.Messages++
+	t.RawBytes += uint64(size)
+	switch {
+	case h.Duplicate:
+		t.Duplicates++
+	case h.Damage != 0:
+		t.Damaged++
+	default:
+		t.Events += uint64(h.Events)
+	}
+}
+
+func (t *Totals) fields() []*uint64 {
+	return []*uint64{&t.Messages, &t.Events, &t.RawBytes, &t.Duplicates, &t.Damaged}
+}
+
+func (t *Totals) encode() []byte {
+	var b []byte
+	for _, f := range t.fields() {
+		b = binary.AppendUvarint(b, *f)
+	}
+	return b
+}
+
+func decodeTotals(b []byte) (Totals, error) {
+	var t Totals
+	c := cursor{b: b}
+	for _, f := range t.fields() {
+		*f = c.uvarint()
+	}
+	if c.bad {
+		return t, &CorruptError{What: "totals row does not decode"}
+	}
+	return t, nil
+}
+
+// Stats describe an open journal.
+type Stats struct {
+	// Durable is the newest acknowledged offset; Totals count what lies at or below it.
+	Durable uint64
+	Totals  Totals
+	// TableBytes is the size of the tables on disk, LogBytes that of the write-ahead logs.
+	TableBytes uint64
+	LogBytes   uint64
+}
+
+// Stats returns figures of the moment.
+func (j *Journal) Stats() Stats {
+	m := j.db.Metrics()
+	total := m.Total()
+	return Stats{
+		Durable: j.Durable(), Totals: *j.durableTotals.Load(),
+		TableBytes: uint64(total.TablesSize), LogBytes: m.WAL.PhysicalSize,
+	}
+}
