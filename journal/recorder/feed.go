@@ -1,0 +1,78 @@
+package recorder
+
+import (
+	"fmt"
+
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/event"
+)
+
+// Feed turns what one source's socket, or a capture of one, delivered into records of a journal. It is the only way by
+// which messages get into a journal, so that a live stream and its capture are judged alike. Not for concurrent use.
+type Feed struct {
+	source uint32
+	pos    journal.Position
+	batch  event.Batch
+}
+
+// NewFeed goes on where the journal's records of the source end.
+func NewFeed(j *journal.Journal, source uint32) (*Feed, error) {
+	pos, err := j.Position(source)
+	if err != nil {
+		return nil, fmt.Errorf("where source %d stands: %w", source, err)
+	}
+	return &Feed{source: source, pos: pos}, nil
+}
+
+// Begin tells that what comes next was not received right behind what the journal has: a recorder or an import starts.
+func (f *Feed) Begin(why continuity.Break) continuity.Cause { return f.pos.State.RecorderStarts(why) }
+
+// Add judges rec and adds it to the group; it returns the record's offset. A message's frames must not change before the next
+// call. slow tells that the recorder's own buffer was full since the source's last message.
+func (f *Feed) Add(g *journal.Group, rec *capture.Record, slow bool) (uint64, error) {
+	switch rec.Kind {
+	case capture.Message:
+		f.batch.Scan(rec.Frames)
+		h := journal.Header{
+			Kind: journal.Message, Source: f.source, Received: rec.Received,
+			HasSeq: f.batch.HasSeq, Seq: f.batch.Seq, Events: uint32(len(f.batch.Events)),
+			Verdict: f.pos.State.Message(&f.batch, rec.Frames, rec.Received, slow),
+		}
+		f.pos.Last = g.Add(&h, rec.Frames)
+		return f.pos.Last, nil
+	case capture.Connected:
+		return f.fact(g, journal.Connected, rec.Received, f.pos.State.Connects()), nil
+	case capture.Disconnected:
+		f.pos.State.Disconnects()
+		return f.fact(g, journal.Disconnected, rec.Received, continuity.CauseNone), nil
+	}
+	return 0, fmt.Errorf("record of unknown kind %d", rec.Kind)
+}
+
+// Started adds the fact that a recorder begins to listen.
+func (f *Feed) Started(g *journal.Group, at int64) {
+	f.fact(g, journal.RecorderStarted, at, f.Begin(continuity.RecorderWasDown))
+}
+
+// Stopped adds the fact that the recorder ends in good order.
+func (f *Feed) Stopped(g *journal.Group, at int64) {
+	f.fact(g, journal.RecorderStopped, at, continuity.CauseNone)
+}
+
+func (f *Feed) fact(g *journal.Group, kind journal.Kind, at int64, mark continuity.Cause) uint64 {
+	s := &f.pos.State
+	h := journal.Header{Kind: kind, Source: f.source, Received: at}
+	h.Epoch, h.HasTime, h.Time = max(s.Epoch, 1), s.HasTime, s.Time
+	if mark != continuity.CauseNone {
+		h.Mark, h.MarkCause = continuity.MarkBehind, mark
+	}
+	return g.Add(&h, nil)
+}
+
+// Save keeps where the source stands behind the group. Call it once per group that holds records of the source.
+func (f *Feed) Save(g *journal.Group) { g.State(f.source, &f.pos) }
+
+// State is the continuity state behind the last record.
+func (f *Feed) State() *continuity.State { return &f.pos.State }
