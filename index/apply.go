@@ -1,0 +1,321 @@
+package index
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/event"
+)
+
+const (
+	// batchEvents is how many events one write batch holds at most, give or take a block.
+	batchEvents = 8192
+	// maxScopes bounds the scopes remembered; beyond it all are forgotten, which costs a few needless writes.
+	maxScopes = 1 << 16
+	// clearLiveEvery is how often the dead live rows of one scope may be deleted by range, ns of receive time:
+	// 20,000 range deletions over one scope make a seek 100 times slower.
+	clearLiveEvery = 600 * 1e9
+)
+
+// applier turns records into rows. It reads nothing: what it must remember is in memory, and is itself a function of
+// the journal's records (but for lastClear, which only decides when rows that are dead already are deleted).
+type applier struct {
+	db      *pebble.DB
+	batch   *pebble.Batch
+	events  int // in batch
+	sources map[uint32]*SourceState
+	changed map[uint32]bool
+	scopes  map[string]*scope
+	last    *scope // of the event before, which the next one often shares
+
+	scan   event.Batch
+	frames [][]byte
+	seq    [8]byte
+	key    []byte
+	value  []byte
+}
+
+type scope struct {
+	source          uint32
+	backend, tenant string
+	prefix          []byte // as in keys, without the keyspace
+	live            bool   // a live row was written since the last range deletion
+	lastClear       int64  // receive time of it, ns
+}
+
+func newApplier(db *pebble.DB, sources map[uint32]*SourceState) *applier {
+	return &applier{db: db, batch: db.NewBatch(), sources: sources, changed: map[uint32]bool{}, scopes: map[string]*scope{}}
+}
+
+func (a *applier) source(id uint32) *SourceState {
+	s := a.sources[id]
+	if s == nil {
+		s = &SourceState{Epoch: 1}
+		a.sources[id] = s
+	}
+	return s
+}
+
+// record applies record i of block b.
+func (a *applier) record(b *journal.Block, i int) error {
+	h := b.Header(i)
+	offset := b.First + uint64(i)
+	s := a.source(h.Source)
+	a.changed[h.Source] = true
+	place := Place{Offset: offset, Seq: h.Seq, Events: h.Events, HasTime: h.HasTime, Time: h.Time, Received: h.Received / 1e6}
+	switch h.Kind {
+	case journal.Message:
+		return a.message(b, i, h, s, place)
+	case journal.Connected:
+		s.Window, s.Connected = false, true
+	case journal.RecorderStarted:
+		s.Window, s.Connected = false, false
+	case journal.RecorderStopped:
+		s.Connected = false
+	case journal.Disconnected:
+		s.Window, s.Connected = true, false
+	case journal.TailLost:
+		s.Window, s.Connected = false, false
+		var err error
+		if a.frames, err = b.Frames(i, a.frames[:0], &a.seq); err != nil {
+			return err
+		}
+		if err := a.tailLost(h, s, place); err != nil {
+			return err
+		}
+	}
+	return a.mark(h, s, place)
+}
+
+func (a *applier) message(b *journal.Block, i int, h *journal.Header, s *SourceState, place Place) error {
+	s.Messages++
+	if h.Duplicate {
+		s.Duplicates++
+		return nil
+	}
+	s.Epoch = h.Epoch
+	s.Window = h.InWindow
+	if !h.HasSeq {
+		place.Seq = s.Last.Seq
+	}
+	if err := a.gaps(h, s, place); err != nil {
+		return err
+	}
+	if err := a.mark(h, s, place); err != nil {
+		return err
+	}
+	s.Last = place
+	if h.Damage != event.None {
+		s.Damaged++
+		s.HasID = false
+		return nil
+	}
+	if !h.InWindow {
+		s.Batch = place
+	}
+	var err error
+	if a.frames, err = b.Frames(i, a.frames[:0], &a.seq); err != nil {
+		return err
+	}
+	a.scan.Scan(a.frames)
+	if a.scan.Damage != event.None || uint32(len(a.scan.Events)) != h.Events {
+		return &journal.CorruptError{Offset: place.Offset, What: "the message does not decode as it did when it was recorded"}
+	}
+	e := Evidence{Epoch: h.Epoch, Seq: h.Seq, HasTime: h.HasTime, Time: h.Time, Received: place.Received}
+	keyed := h.Keyed
+	for n := range a.scan.Events {
+		ev := &a.scan.Events[n]
+		e.Position = Position{place.Offset, uint32(n + 1)}
+		e.HasID, e.ID, e.Stored = ev.HasID, ev.ID, ev.Type == event.Stored
+		if s.MarkEnd.Before(e.Position) && (keyed || ev.Type != event.Cleared) {
+			s.Evidence = true
+		}
+		sc, err := a.scopeOf(h.Source, ev)
+		if err != nil {
+			return err
+		}
+		if ev.Type == event.Cleared {
+			if err := a.cleared(sc, &e, keyed, h.Received); err != nil {
+				return err
+			}
+			continue
+		}
+		keyed = true
+		if err := a.event(sc, ev, &e); err != nil {
+			return err
+		}
+	}
+	s.Events += uint64(len(a.scan.Events))
+	a.events += len(a.scan.Events)
+	if n := len(a.scan.Events); n > 0 {
+		s.HasID, s.EventID = a.scan.Events[n-1].HasID, a.scan.Events[n-1].ID
+	}
+	return nil
+}
+
+// scopeOf returns the scope of an event, and writes its row when it is new.
+func (a *applier) scopeOf(source uint32, ev *event.Event) (*scope, error) {
+	if l := a.last; l != nil && l.source == source && l.tenant == string(ev.Tenant) && l.backend == string(ev.Backend) {
+		return l, nil
+	}
+	a.key = appendScope(append(a.key[:0], keyScope), source, ev.Backend, ev.Tenant)
+	sc := a.scopes[string(a.key[1:])]
+	if sc == nil {
+		if len(a.scopes) >= maxScopes {
+			clear(a.scopes)
+		}
+		sc = &scope{source: source, backend: string(ev.Backend), tenant: string(ev.Tenant), prefix: append([]byte(nil), a.key[1:]...), live: true, lastClear: math.MinInt64 / 2}
+		a.scopes[string(sc.prefix)] = sc
+		if err := a.batch.Set(a.key, nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	a.last = sc
+	return sc, nil
+}
+
+// event writes one `stored` or `removed`: a row of the object's past, and of its present.
+func (a *applier) event(sc *scope, ev *event.Event, e *Evidence) error {
+	k := append(append(a.key[:0], keyHistory), sc.prefix...)
+	k = appendText(k, ev.Key)
+	k = appendMedium(k, ev.Medium)
+	object := len(k)
+	k = appendPosition(k, e.Position)
+	a.value = appendEvidence(a.value[:0], e)
+	a.key = k
+	if err := a.batch.Set(k, a.value, nil); err != nil {
+		return err
+	}
+	k = k[:object]
+	k[0] = keyLive
+	if ev.Type == event.Removed {
+		return a.batch.Delete(k, nil)
+	}
+	sc.live = true
+	v := binary.AppendUvarint(make([]byte, 0, 64), e.Position.Offset)
+	v = binary.AppendUvarint(v, uint64(e.Position.Event))
+	return a.batch.Set(k, append(v, a.value...), nil)
+}
+
+// cleared writes one clear: one row, whatever the number of objects (R10).
+func (a *applier) cleared(sc *scope, e *Evidence, keyed bool, received int64) error {
+	k := append(append(a.key[:0], keyClear), sc.prefix...)
+	k = appendPosition(k, e.Position)
+	a.key = k
+	a.value = appendEvidence(a.value[:0], e)
+	if err := a.batch.Set(k, a.value, nil); err != nil {
+		return err
+	}
+	if keyed {
+		k[0] = keyProof
+		if err := a.batch.Set(k, a.value, nil); err != nil {
+			return err
+		}
+	}
+	if !sc.live || received-sc.lastClear < clearLiveEvery {
+		return nil
+	}
+	sc.live, sc.lastClear = false, received
+	from := append([]byte{keyLive}, sc.prefix...)
+	to := append([]byte(nil), from...)
+	to[len(to)-1]++ // the prefix ends in 00 01
+	return a.batch.DeleteRange(from, to, nil)
+}
+
+// mark writes the record's mark, if it sets one.
+func (a *applier) mark(h *journal.Header, s *SourceState, place Place) error {
+	if h.Mark == continuity.NoMark {
+		return nil
+	}
+	m := Mark{From: place.Offset, End: Position{Offset: place.Offset}, Cause: h.MarkCause, HasTime: place.HasTime, Time: place.Time, Received: place.Received}
+	if h.Mark == continuity.MarkBehind {
+		m.End.Event = endOfBatch
+	}
+	if s.MarkFrom != 0 && s.MarkCause == m.Cause && !s.Evidence {
+		m.From = s.MarkFrom
+	} else {
+		s.Marks++
+	}
+	s.MarkFrom, s.MarkEnd, s.MarkCause, s.MarkPlace, s.Evidence = m.From, m.End, m.Cause, place, false
+	return a.batch.Set(markKey(h.Source, m.From), m.encode(), nil)
+}
+
+// gaps writes the lines that a message shows: what is missing before it, and its own damage.
+func (a *applier) gaps(h *journal.Header, s *SourceState, place Place) error {
+	g := Gap{Before: s.Last.Offset, Received: place.Received, TimeBefore: s.Last.time(), TimeAfter: place.time()}
+	if h.Gap.Cause != continuity.CauseNone {
+		line := g
+		line.Cause, line.Epoch = h.Gap.Cause, h.Gap.Epoch
+		line.HasSeq, line.First, line.Last, line.Missing = h.Gap.Missing() > 0, h.Gap.First, h.Gap.Last, h.Gap.Missing()
+		line.Lost, line.Min, line.Max = h.Gap.Lost, h.Gap.Min, h.Gap.Max
+		if err := a.gap(h.Source, place.Offset, 0, &line, s); err != nil {
+			return err
+		}
+	}
+	if h.Damage == event.None {
+		return nil
+	}
+	g.Cause, g.Epoch, g.Damage = continuity.Damaged, h.Epoch, uint8(h.Damage)
+	g.HasSeq, g.First, g.Last = h.HasSeq, h.Seq, h.Seq
+	return a.gap(h.Source, place.Offset, 1, &g, s)
+}
+
+func (a *applier) tailLost(h *journal.Header, s *SourceState, place Place) error {
+	if len(a.frames) != 1 || len(a.frames[0]) != 16 {
+		return &journal.CorruptError{Offset: place.Offset, What: "tail_lost record does not decode"}
+	}
+	g := Gap{
+		Before: s.Last.Offset, Received: place.Received, TimeBefore: s.Last.time(), Cause: continuity.Damaged, Epoch: max(h.Epoch, 1),
+		MissingOffsets: true, First: binary.BigEndian.Uint64(a.frames[0]), Last: binary.BigEndian.Uint64(a.frames[0][8:]),
+	}
+	return a.gap(h.Source, place.Offset, 0, &g, s)
+}
+
+func (a *applier) gap(source uint32, offset uint64, n byte, g *Gap, s *SourceState) error {
+	v, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	s.Gaps++
+	return a.batch.Set(gapKey(source, offset, n), v, nil)
+}
+
+func (p *Place) time() *int64 {
+	if !p.HasTime {
+		return nil
+	}
+	t := p.Time
+	return &t
+}
+
+// commit writes what was applied up to offset, as one batch.
+func (a *applier) commit(offset uint64) error {
+	for id := range a.changed {
+		v, err := a.sources[id].encode()
+		if err != nil {
+			return err
+		}
+		if err := a.batch.Set(sourceKey(keyState, id), v, nil); err != nil {
+			return err
+		}
+	}
+	if err := a.batch.Set([]byte{keyApplied}, binary.BigEndian.AppendUint64(nil, offset), nil); err != nil {
+		return err
+	}
+	if err := a.db.Apply(a.batch, pebble.NoSync); err != nil {
+		return fmt.Errorf("writing the index: %w", err)
+	}
+	if err := a.batch.Close(); err != nil {
+		return err
+	}
+	a.batch = a.db.NewBatch()
+	a.events = 0
+	clear(a.changed)
+	return nil
+}

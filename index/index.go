@@ -1,0 +1,311 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal"
+)
+
+const (
+	// formatVersion is that of the rows. An index of another version is rebuilt, never converted.
+	formatVersion = 1
+
+	folder    = "index"
+	newFolder = "index.new"
+)
+
+// ErrRebuild is returned by Open for an index that cannot be used (missing, damaged, of an older format, of another
+// journal, or ahead of the journal): it must be rebuilt. The error around it says why.
+var ErrRebuild = errors.New("the index must be rebuilt")
+
+// Index is an open index. One goroutine may write (CatchUp, Follow, Rebuild); any number may read through View.
+type Index struct {
+	dir  string
+	j    *journal.Journal
+	opts Options
+
+	writing sync.Mutex // held by whoever applies records
+
+	mu      sync.RWMutex // held for reading by every View; for writing while the database is exchanged
+	db      *pebble.DB
+	applied atomic.Uint64
+
+	a         *applier // under writing
+	block     *journal.Block
+	unflushed int
+	flushedAt time.Time
+}
+
+// KnownTo returns the offset up to which the index in dir was applied, 0 where it is missing or cannot be read.
+func KnownTo(dir string, o Options) uint64 {
+	o = o.withDefaults()
+	db, err := pebble.Open(o.FS.PathJoin(dir, folder), o.pebble(true))
+	if err != nil {
+		return 0
+	}
+	defer db.Close()
+	applied, _ := readApplied(db)
+	return applied
+}
+
+// Open opens the index of the journal's directory. With create, a missing one is made, empty. The caller holds the
+// directory's claim, or its access lock alone, or gives an Options.FS that keeps writes to itself.
+func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
+	o = o.withDefaults()
+	path := o.FS.PathJoin(j.Dir(), folder)
+	if _, err := o.FS.Stat(path); err != nil && !create {
+		return nil, fmt.Errorf("there is none: %w", ErrRebuild)
+	}
+	x := &Index{dir: j.Dir(), j: j, opts: o, flushedAt: time.Now()}
+	db, a, err := openDB(path, j, o)
+	if err != nil {
+		return nil, err
+	}
+	x.use(db, a)
+	return x, nil
+}
+
+func (x *Index) use(db *pebble.DB, a *applier) {
+	x.db, x.a = db, a
+	applied, _ := readApplied(db)
+	x.applied.Store(applied)
+	x.unflushed = 0
+}
+
+// openDB opens the database at path and checks that it fits the journal.
+func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, error) {
+	if err := o.FS.MkdirAll(path, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("making the index: %w", err)
+	}
+	db, err := pebble.Open(path, o.pebble(false))
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening %s: %w: %w", path, err, ErrRebuild)
+	}
+	a, err := check(db, j)
+	if err != nil {
+		db.Close()
+		return nil, nil, err
+	}
+	return db, a, nil
+}
+
+// check compares the index with the journal; a fresh database is given the journal's id.
+func check(db *pebble.DB, j *journal.Journal) (*applier, error) {
+	want := append(binary.BigEndian.AppendUint32(nil, formatVersion), idBytes(j)...)
+	got, err := get(db, []byte{keyJournal})
+	if errors.Is(err, pebble.ErrNotFound) {
+		if err := db.Set([]byte{keyJournal}, want, pebble.NoSync); err != nil {
+			return nil, err
+		}
+		return newApplier(db, map[uint32]*SourceState{}), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrRebuild)
+	}
+	if string(got) != string(want) {
+		if len(got) == len(want) && string(got[:4]) == string(want[:4]) {
+			return nil, fmt.Errorf("it belongs to another journal: %w", ErrRebuild)
+		}
+		return nil, fmt.Errorf("it has another format: %w", ErrRebuild)
+	}
+	applied, err := readApplied(db)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrRebuild)
+	}
+	if applied > 0 {
+		if _, err := j.Record(applied); err != nil {
+			return nil, fmt.Errorf("it knows offset %d, which the journal has not (%v): %w", applied, err, ErrRebuild)
+		}
+	}
+	sources, err := readSources(db)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrRebuild)
+	}
+	return newApplier(db, sources), nil
+}
+
+func idBytes(j *journal.Journal) []byte {
+	id := j.ID()
+	return id[:]
+}
+
+func get(db pebble.Reader, key []byte) ([]byte, error) {
+	v, closer, err := db.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	return append([]byte(nil), v...), nil
+}
+
+func readApplied(db pebble.Reader) (uint64, error) {
+	v, err := get(db, []byte{keyApplied})
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(v) != 8 {
+		return 0, errEvidence
+	}
+	return binary.BigEndian.Uint64(v), nil
+}
+
+func readSources(db pebble.Reader) (map[uint32]*SourceState, error) {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyState}, UpperBound: []byte{keyState + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	out := map[uint32]*SourceState{}
+	for ok := it.First(); ok; ok = it.Next() {
+		s := &SourceState{}
+		if len(it.Key()) != 5 || json.Unmarshal(it.Value(), s) != nil {
+			return nil, errEvidence
+		}
+		out[binary.BigEndian.Uint32(it.Key()[1:])] = s
+	}
+	return out, it.Error()
+}
+
+// Applied is the offset up to which the journal is in the index.
+func (x *Index) Applied() uint64 { return x.applied.Load() }
+
+// CatchUp applies the journal up to its durable offset, or until ctx ends. progress, if not nil, is told the offset
+// after each write.
+func (x *Index) CatchUp(ctx context.Context, progress func(applied uint64)) error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	return x.catchUp(ctx, x.j.Durable(), progress)
+}
+
+func (x *Index) catchUp(ctx context.Context, to uint64, progress func(applied uint64)) error {
+	at := x.applied.Load()
+	for at < to {
+		if err := ctx.Err(); err != nil {
+			break
+		}
+		if x.opts.Pause != nil {
+			x.opts.Pause(ctx)
+		}
+		b, err := x.j.NextBlock(x.block, at)
+		if errors.Is(err, journal.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		x.block = b
+		for i := range b.Len() {
+			if o := b.First + uint64(i); o <= at || o > to {
+				continue
+			}
+			if err := x.a.record(b, i); err != nil {
+				return err
+			}
+		}
+		at = min(b.Last(), to)
+		if x.a.events >= batchEvents || at >= to {
+			if err := x.commit(at); err != nil {
+				return err
+			}
+			if progress != nil {
+				progress(at)
+			}
+		}
+	}
+	if at > x.applied.Load() {
+		if err := x.commit(at); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (x *Index) commit(offset uint64) error {
+	x.unflushed += x.a.events
+	if err := x.a.commit(offset); err != nil {
+		return err
+	}
+	x.applied.Store(offset)
+	if x.unflushed >= x.opts.FlushEvents {
+		return x.startFlush()
+	}
+	return nil
+}
+
+func (x *Index) startFlush() error {
+	x.unflushed, x.flushedAt = 0, time.Now()
+	_, err := x.db.AsyncFlush()
+	return err
+}
+
+// Follow keeps the index behind the journal until ctx ends. It returns ctx's error, or what went wrong.
+func (x *Index) Follow(ctx context.Context) error {
+	for {
+		wait, cancel := context.WithTimeout(ctx, x.opts.FlushEvery)
+		_, err := x.j.WaitDurable(wait, x.Applied())
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if err := x.CatchUp(ctx, nil); err != nil {
+			return err
+		}
+		if err := x.flushIfDue(); err != nil {
+			return err
+		}
+	}
+}
+
+func (x *Index) flushIfDue() error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if x.unflushed == 0 || time.Since(x.flushedAt) < x.opts.FlushEvery {
+		return nil
+	}
+	return x.startFlush()
+}
+
+// Flush writes everything applied into tables, so that nothing must be replayed.
+func (x *Index) Flush() error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	x.unflushed, x.flushedAt = 0, time.Now()
+	return x.db.Flush()
+}
+
+// Close flushes and closes. Views must be closed before.
+func (x *Index) Close() error {
+	err := x.Flush()
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.a.batch.Close()
+	if cerr := x.db.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Bytes is the size of the index's tables on disk.
+func (x *Index) Bytes() uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	total := x.db.Metrics().Total()
+	return uint64(total.TablesSize)
+}

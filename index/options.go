@@ -1,0 +1,93 @@
+package index
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/datadir"
+)
+
+// Options of an index. The zero value is right for a program that records.
+type Options struct {
+	// FS holds all files. nil: the operating system's.
+	FS vfs.FS
+	// Cache is shared with other databases of the process. nil: one of CacheSize of its own.
+	Cache *pebble.Cache
+	// CacheSize in bytes, used where Cache is nil. 0: 64 MiB. More makes lookups of a large hot set faster.
+	CacheSize int64
+	// MemTableSize in bytes; three may be held at once. 0: 32 MiB. It is the strongest lever on write speed, and
+	// the memory.
+	MemTableSize uint64
+	// FlushEvents and FlushEvery bound what must be replayed from the journal after a crash. 0: 150,000 events, 30 s.
+	FlushEvents int
+	FlushEvery  time.Duration
+	// Pause is called before each block and may wait: so the materializer leaves the processor to a receiver that is
+	// behind. nil: never waits.
+	Pause func(ctx context.Context)
+	// Log takes what an operator should know. nil: nothing is said.
+	Log *slog.Logger
+	// Fatal is told when the storage fails in a way after which nothing can be written. nil: datadir.Exit.
+	Fatal datadir.FatalFunc
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.CacheSize == 0 {
+		o.CacheSize = 64 << 20
+	}
+	if o.MemTableSize == 0 {
+		o.MemTableSize = 32 << 20
+	}
+	if o.FlushEvents == 0 {
+		o.FlushEvents = 150_000
+	}
+	if o.FlushEvery == 0 {
+		o.FlushEvery = 30 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (o Options) pebble(readOnly bool) *pebble.Options {
+	p := &pebble.Options{
+		FS:                          datadir.Unlocked(o.FS),
+		ReadOnly:                    readOnly,
+		DisableWAL:                  true,
+		Cache:                       o.Cache,
+		Comparer:                    comparer(),
+		FormatMajorVersion:          pebble.FormatTableFormatV6,
+		MemTableSize:                o.MemTableSize,
+		MemTableStopWritesThreshold: 3,
+		Logger:                      datadir.Logger(o.Log, "index", o.Fatal),
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       24,
+		LBaseMaxBytes:               128 << 20,
+		MaxOpenFiles:                500,
+		BytesPerSync:                1 << 20,
+		FlushDelayDeleteRange:       10 * time.Second,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+	}
+	if o.Cache == nil {
+		p.CacheSize = o.CacheSize
+	}
+	for i := range p.Levels {
+		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		p.Levels[i].BlockSize = 16 << 10
+	}
+	for i := range p.TargetFileSizes {
+		p.TargetFileSizes[i] = 8 << 20
+	}
+	p.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
+		o.Log.Error("the index is damaged; it will be rebuilt from the journal at the next start", "path", info.Path, "details", info.Details)
+	}}
+	return p
+}

@@ -1,0 +1,103 @@
+package index
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kvjournal/kvjournal/journal"
+)
+
+// Create computes the index of a directory anew, beside an old one if there is one, and puts it in its place. The caller
+// holds the directory's claim. After an interruption the old index is as it was.
+func Create(ctx context.Context, j *journal.Journal, o Options, progress func(applied uint64)) (*Index, error) {
+	o = o.withDefaults()
+	fresh, err := build(ctx, j, o, progress)
+	if err != nil {
+		return nil, err
+	}
+	if err := fresh.Close(); err != nil {
+		return nil, err
+	}
+	if err := exchange(o, j.Dir()); err != nil {
+		return nil, err
+	}
+	return Open(j, false, o)
+}
+
+// Rebuild computes the index anew while this one goes on serving, then exchanges them; readers wait for the exchange only.
+func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) error {
+	fresh, err := build(ctx, x.j, x.opts, progress)
+	if err != nil {
+		return err
+	}
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if err := fresh.CatchUp(ctx, progress); err != nil {
+		fresh.Close()
+		return err
+	}
+	if err := fresh.Close(); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.a.batch.Close()
+	if err := x.db.Close(); err != nil {
+		return fmt.Errorf("closing the old index: %w", err)
+	}
+	if err := exchange(x.opts, x.dir); err != nil {
+		return err
+	}
+	db, a, err := openDB(x.opts.FS.PathJoin(x.dir, folder), x.j, x.opts)
+	if err != nil {
+		return err
+	}
+	x.use(db, a)
+	return nil
+}
+
+// build fills index.new/ from the journal.
+func build(ctx context.Context, j *journal.Journal, o Options, progress func(applied uint64)) (*Index, error) {
+	path := o.FS.PathJoin(j.Dir(), newFolder)
+	if err := o.FS.RemoveAll(path); err != nil {
+		return nil, fmt.Errorf("removing the rest of an earlier rebuild: %w", err)
+	}
+	db, a, err := openDB(path, j, o)
+	if err != nil {
+		return nil, err
+	}
+	fresh := &Index{dir: j.Dir(), j: j, opts: o}
+	fresh.use(db, a)
+	if err := fresh.CatchUp(ctx, progress); err != nil {
+		fresh.Close()
+		return nil, err
+	}
+	return fresh, nil
+}
+
+// exchange puts index.new/ in the place of index/. A crash between its steps leaves no index at all, or the new one: the
+// next start makes the missing one.
+func exchange(o Options, dir string) error {
+	old, fresh := o.FS.PathJoin(dir, folder), o.FS.PathJoin(dir, newFolder)
+	if err := o.FS.RemoveAll(old); err != nil {
+		return fmt.Errorf("removing the old index: %w", err)
+	}
+	if err := o.FS.Rename(fresh, old); err != nil {
+		return fmt.Errorf("putting the new index in place: %w", err)
+	}
+	d, err := o.FS.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// Remove throws the index of a directory away. The caller holds the directory's claim.
+func Remove(dir string, o Options) error {
+	o = o.withDefaults()
+	if err := o.FS.RemoveAll(o.FS.PathJoin(dir, folder)); err != nil {
+		return fmt.Errorf("removing the index: %w", err)
+	}
+	return nil
+}
