@@ -1,0 +1,241 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kvjournal/kvjournal/index"
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/continuity"
+)
+
+// Engine answers questions from a journal and its index. It may be used from any number of goroutines at once.
+type Engine struct {
+	Journal *journal.Journal
+	Index   *index.Index
+	// Live reports whether a source is connected; nil where no recorder runs.
+	Live func(source uint32) bool
+	// Now is our clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Clock is the time on our clock: the zero of "-5m".
+func (e *Engine) Clock() time.Time {
+	if e.Now != nil {
+		return e.Now()
+	}
+	return time.Now()
+}
+
+// indexPatience is how long a question about a recorded position waits for the index of a running recorder.
+const indexPatience = 10 * time.Second
+
+// viewAt opens a view in which offset is indexed.
+func (e *Engine) viewAt(ctx context.Context, offset uint64) (*index.View, error) {
+	deadline := time.Now().Add(indexPatience)
+	for {
+		v, err := e.Index.View()
+		if err != nil || v.Applied() >= offset {
+			return v, err
+		}
+		applied := v.Applied()
+		v.Close()
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("offset %d is recorded but not indexed yet (the index is at %d); ask again, or see `kvjournal stats` for its lag", offset, applied)
+		}
+		t := time.NewTimer(5 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil, ctx.Err()
+		case <-t.C:
+		}
+	}
+}
+
+// sources returns the source of that name, or all.
+func (e *Engine) sources(name string) ([]journal.Source, error) {
+	all := e.Journal.Sources()
+	if name == "" {
+		return all, nil
+	}
+	names := make([]string, 0, len(all))
+	for _, s := range all {
+		if s.Name == name {
+			return []journal.Source{s}, nil
+		}
+		names = append(names, s.Name)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil, usagef("no source %q: nothing was recorded yet", name)
+	}
+	return nil, usagef("no source %q; there is %s", name, strings.Join(names, ", "))
+}
+
+// place finds where a moment lies in a source's stream: the position, and the journal's records around it. It reads the journal
+// only; need is the offset that must be indexed before the moment can be answered.
+func (e *Engine) place(s journal.Source, w When) (m moment, need uint64, err error) {
+	m = moment{source: s.ID}
+	switch w.Kind {
+	case AtOffset:
+		return e.placeOffset(s, w.Offset)
+	case AtSeq:
+		r, err := e.Journal.BySeq(s.ID, w.Epoch, w.Seq)
+		if errors.Is(err, journal.ErrNotFound) {
+			return m, 0, usagef("seq %d of epoch %d was never received from source %q; `kvjournal gaps` shows what is missing and why", w.Seq, w.Epoch, s.Name)
+		}
+		if err != nil {
+			return m, 0, err
+		}
+		return e.placeOffset(s, r.Offset)
+	case AtTime:
+		return e.placeTime(s, w.Ms)
+	}
+	return m, 0, nil
+}
+
+func (e *Engine) placeOffset(s journal.Source, offset uint64) (m moment, need uint64, err error) {
+	m = moment{source: s.ID, at: index.Behind(offset)}
+	if d := e.Journal.Durable(); offset > d {
+		return m, 0, usagef("offset %d is not recorded yet: the journal ends at %d", offset, d)
+	}
+	r, err := e.Journal.Record(offset)
+	if err != nil {
+		return m, 0, err
+	}
+	m.asOf = AsOf{Offset: offset, Received: msTime(r.Received / 1e6)}
+	if r.Source == s.ID && r.Applies() && r.HasTime {
+		m.asOf.Time = msTime(r.Time)
+	}
+	last, err := e.Journal.LastBatch(s.ID, offset)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return m, 0, err
+	}
+	m.last = placeOf(&last)
+	if last.InWindow {
+		m.unproven = recordDoubt(DoubtWindow, &last)
+	}
+	return m, offset, nil
+}
+
+func (e *Engine) placeTime(s journal.Source, ms int64) (m moment, need uint64, err error) {
+	m = moment{source: s.ID}
+	t, err := e.Journal.At(s.ID, ms)
+	if err != nil {
+		return m, 0, err
+	}
+	m.last = placeOf(&t.Last)
+	m.asOf = asOfPlace(m.last)
+	m.at = index.Behind(t.Last.Offset)
+	if t.Next.Offset != 0 && !t.Twice {
+		m.at = index.Behind(t.Next.Offset - 1)
+	}
+	switch {
+	case t.Last.Offset == 0:
+		m.unproven = &Doubt{Cause: DoubtBeforeFirst}
+	case t.Twice:
+		m.unproven = recordDoubt(DoubtClock, &t.Last)
+	case t.Next.Offset == 0:
+		m.unproven = recordDoubt(DoubtBehindLast, &t.Last)
+	case t.Last.InWindow:
+		m.unproven = recordDoubt(DoubtWindow, &t.Last)
+	case !t.Next.Follows:
+		m.unproven = recordDoubt(nextDoubt(&t.Next), &t.Next)
+	}
+	return m, t.Last.Offset, nil
+}
+
+// nextDoubt names why the batch behind a moment does not follow.
+func nextDoubt(next *journal.Record) string {
+	switch {
+	case next.Gap.Cause != continuity.CauseNone:
+		return next.Gap.Cause.String()
+	case next.MarkCause != continuity.CauseNone:
+		return next.MarkCause.String()
+	case next.InWindow:
+		return DoubtWindow
+	}
+	return DoubtBehindLast
+}
+
+func recordDoubt(cause string, r *journal.Record) *Doubt {
+	return doubtAt(cause, r.Offset, r.HasTime, r.Time)
+}
+
+func placeOf(r *journal.Record) index.Place {
+	p := index.Place{Offset: r.Offset, Seq: r.Seq, HasTime: r.HasTime, Time: r.Time, Received: r.Received / 1e6}
+	if r.Applies() {
+		p.Events = r.Events
+	}
+	return p
+}
+
+func asOfPlace(p index.Place) AsOf {
+	if p.Offset == 0 {
+		return AsOf{}
+	}
+	a := AsOf{Offset: p.Offset, Received: msTime(p.Received)}
+	if p.HasTime {
+		a.Time = msTime(p.Time)
+	}
+	return a
+}
+
+// placeLatest is the default moment: the source's newest indexed batch or mark; while a window of R5 is open, the batch before it.
+func placeLatest(v *index.View, s journal.Source) moment {
+	st := v.Source(s.ID)
+	m := moment{source: s.ID, last: st.Batch}
+	switch {
+	case st.Window || st.MarkPlace.Offset <= st.Batch.Offset:
+		m.at, m.asOf = index.Behind(st.Batch.Offset), asOfPlace(st.Batch)
+	default:
+		m.at, m.asOf = index.Behind(st.MarkPlace.Offset), asOfPlace(st.MarkPlace)
+		m.asOf.Time = nil // a damaged message or a connection's end, no batch
+	}
+	if st.Batch.Offset == 0 && st.MarkPlace.Offset == 0 {
+		m.unproven = &Doubt{Cause: DoubtNoEvidence}
+	}
+	return m
+}
+
+// moments places a question's moment in each source and opens a view in which all are indexed.
+func (e *Engine) moments(ctx context.Context, sources []journal.Source, w When) (*index.View, []moment, error) {
+	out := make([]moment, len(sources))
+	need := uint64(0)
+	for i, s := range sources {
+		m, n, err := e.place(s, w)
+		if err != nil {
+			return nil, nil, err
+		}
+		out[i], need = m, max(need, n)
+	}
+	v, err := e.viewAt(ctx, need)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, s := range sources {
+		m := &out[i]
+		if w.Kind == Latest || w.Kind == Now {
+			*m = placeLatest(v, s)
+		}
+		if w.Kind == Now && m.unproven == nil {
+			m.unproven = &Doubt{Cause: DoubtNow}
+		}
+		if m.mark, m.hasMark, err = v.Mark(s.ID, min(m.at.Offset, math.MaxUint64-1)); err != nil {
+			v.Close()
+			return nil, nil, err
+		}
+		if m.asOf.Received != nil {
+			age := e.Clock().UnixMilli() - m.asOf.Received.UnixMilli()
+			m.asOf.AgeMs = &age
+		}
+		m.asOf.Live = e.Live != nil && e.Live(s.ID)
+	}
+	return v, out, nil
+}

@@ -1,0 +1,91 @@
+package query
+
+import (
+	"context"
+
+	"github.com/kvjournal/kvjournal/index"
+	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/event"
+)
+
+// GapOut is one line of gaps: one loss. Numbers that are not known are left out.
+type GapOut struct {
+	Source          string  `json:"source"`
+	Epoch           uint64  `json:"epoch"`
+	Cause           string  `json:"cause"`
+	FirstMissingSeq *uint64 `json:"first_missing_seq,omitempty"`
+	LastMissingSeq  *uint64 `json:"last_missing_seq,omitempty"`
+	// MissingSeqs is left out where the numbers prove nothing.
+	MissingSeqs      *uint64 `json:"missing_seqs,omitempty"`
+	LostEvents       *uint64 `json:"lost_events,omitempty"`
+	LostEventsMin    *uint64 `json:"lost_events_min,omitempty"`
+	LostEventsMax    *uint64 `json:"lost_events_max,omitempty"`
+	LastOffsetBefore uint64  `json:"last_offset_before,omitempty"`
+	FirstOffsetAfter uint64  `json:"first_offset_after"`
+	TimeBefore       *Time   `json:"time_before,omitempty"`
+	TimeAfter        *Time   `json:"time_after,omitempty"`
+	Received         *Time   `json:"received,omitempty"`
+	// Damage says what was wrong with a damaged message.
+	Damage string `json:"damage,omitempty"`
+	// FirstMissingOffset and LastMissingOffset: the journal itself lost these.
+	FirstMissingOffset *uint64 `json:"first_missing_offset,omitempty"`
+	LastMissingOffset  *uint64 `json:"last_missing_offset,omitempty"`
+}
+
+// Gaps calls f for every loss of a source (empty: of all), source by source, in the order of their offsets.
+func (e *Engine) Gaps(ctx context.Context, source string, f func(*GapOut) error) error {
+	sources, err := e.sources(source)
+	if err != nil {
+		return err
+	}
+	v, err := e.Index.View()
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	for _, s := range sources {
+		err := v.Gaps(s.ID, func(g *index.Gap) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return f(gapOut(s.Name, g))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func gapOut(source string, g *index.Gap) *GapOut {
+	out := &GapOut{
+		Source: source, Epoch: g.Epoch, Cause: g.Cause.String(), LastOffsetBefore: g.Before, FirstOffsetAfter: g.After,
+		TimeBefore: timeOf(g.TimeBefore), TimeAfter: timeOf(g.TimeAfter), Received: msTime(g.Received),
+	}
+	known := func(v uint64) *uint64 { return &v }
+	switch {
+	case g.MissingOffsets:
+		out.FirstMissingOffset, out.LastMissingOffset = known(g.First), known(g.Last)
+	case g.HasSeq:
+		out.FirstMissingSeq, out.LastMissingSeq, out.MissingSeqs = known(g.First), known(g.Last), known(g.Missing)
+	case g.Cause == continuity.Damaged || g.Cause == continuity.Reconnect:
+		out.MissingSeqs = known(0)
+	}
+	switch g.Lost {
+	case continuity.LostExactly:
+		out.LostEvents = known(g.Min)
+	case continuity.LostBetween:
+		out.LostEventsMin, out.LostEventsMax = known(g.Min), known(g.Max)
+	}
+	if g.Damage != 0 {
+		out.Damage = event.Cause(g.Damage).String()
+	}
+	return out
+}
+
+func timeOf(ms *int64) *Time {
+	if ms == nil {
+		return nil
+	}
+	return msTime(*ms)
+}

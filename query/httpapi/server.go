@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/kvjournal/kvjournal/query"
+)
+
+// Source gives the handlers what they answer from. An error says why there are no answers yet.
+type Source interface {
+	Engine() (*query.Engine, error)
+	Recorder() *query.RecorderStats
+	// Rebuild computes the index anew; progress is told applied of total offsets.
+	Rebuild(ctx context.Context, progress func(applied, total uint64)) error
+}
+
+const (
+	// lookupChunk is how many questions are answered in one view.
+	lookupChunk = 4096
+	// maxLine bounds one question: a key of 16 MiB in base64.
+	maxLine = 24 << 20
+	ndjson  = "application/x-ndjson"
+)
+
+// Handler serves the questions of the command line:
+//
+//	POST /v1/lookup?at=WHEN   questions, one JSON object a line; answers likewise, in order
+//	GET  /v1/gaps?source=S    one line per loss
+//	GET  /v1/stats
+//	POST /v1/rebuild          lines {"applied":…,"total":…}, at the end {"done":true} or {"error":…}
+//
+// An error before the first line is a status and {"error":…}; behind it, a last line {"error":…}.
+func Handler(s Source) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/lookup", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, lookup) })
+	mux.HandleFunc("GET /v1/gaps", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, gaps) })
+	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
+	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
+	return mux
+}
+
+// lines writes one JSON value a line.
+type lines struct {
+	w     http.ResponseWriter
+	enc   *json.Encoder
+	begun bool
+}
+
+func (l *lines) write(v any) error {
+	if !l.begun {
+		l.begun = true
+		l.w.Header().Set("Content-Type", ndjson)
+	}
+	return l.enc.Encode(v)
+}
+
+func (l *lines) flush() {
+	if f, ok := l.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// failure is the JSON of an error; Usage tells that the question was wrong, not the service.
+type failure struct {
+	Error string `json:"error"`
+	Usage bool   `json:"usage,omitempty"`
+}
+
+func serve(w http.ResponseWriter, r *http.Request, s Source, f func(context.Context, *query.Engine, *http.Request, *lines) error) {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	out := &lines{w: w, enc: enc}
+	e, err := s.Engine()
+	if err != nil {
+		fail(out, http.StatusServiceUnavailable, err)
+		return
+	}
+	if err := f(r.Context(), e, r, out); err != nil {
+		status := http.StatusInternalServerError
+		var usage *query.UsageError
+		if errors.As(err, &usage) {
+			status = http.StatusBadRequest
+		}
+		fail(out, status, err)
+	}
+}
+
+func fail(out *lines, status int, err error) {
+	if !out.begun {
+		out.w.Header().Set("Content-Type", ndjson)
+		out.w.WriteHeader(status)
+	}
+	// Nobody is left to be told if this fails too.
+	_ = out.write(failure{Error: err.Error(), Usage: status == http.StatusBadRequest})
+}
+
+func lookup(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
+	w, err := query.ParseWhen(r.URL.Query().Get("at"), e.Clock())
+	if err != nil {
+		return err
+	}
+	return EachChunk(r.Body, lookupChunk, func(questions []query.Question) error {
+		answers, err := e.Lookup(ctx, questions, w)
+		if err != nil {
+			return err
+		}
+		for _, a := range answers {
+			if err := out.write(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// EachChunk reads questions, one JSON object a line, and calls f with up to n at a time. Empty lines are skipped.
+func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
+	in := bufio.NewScanner(r)
+	in.Buffer(make([]byte, 64<<10), maxLine)
+	var chunk []query.Question
+	line := 0
+	for in.Scan() {
+		line++
+		if len(in.Bytes()) == 0 {
+			continue
+		}
+		var q query.Question
+		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
+			return &query.UsageError{Message: fmt.Sprintf("line %d: %v; each line is an object like {\"tenant_id\":\"default\",\"object_key\":\"k\"}", line, err)}
+		}
+		if chunk = append(chunk, q); len(chunk) == n {
+			if err := f(chunk); err != nil {
+				return err
+			}
+			chunk = chunk[:0]
+		}
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", line+1, err)
+	}
+	if len(chunk) > 0 {
+		return f(chunk)
+	}
+	return nil
+}
+
+func gaps(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
+	return e.Gaps(ctx, r.URL.Query().Get("source"), func(g *query.GapOut) error { return out.write(g) })
+}
+
+func stats(s Source) func(context.Context, *query.Engine, *http.Request, *lines) error {
+	return func(ctx context.Context, e *query.Engine, _ *http.Request, out *lines) error {
+		st, err := e.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		st.Recorder = s.Recorder()
+		return out.write(st)
+	}
+}
+
+// Progress is a line of a rebuild.
+type Progress struct {
+	Applied uint64 `json:"applied,omitempty"`
+	Total   uint64 `json:"total,omitempty"`
+	Done    bool   `json:"done,omitempty"`
+}
+
+func rebuild(s Source) func(context.Context, *query.Engine, *http.Request, *lines) error {
+	return func(ctx context.Context, _ *query.Engine, _ *http.Request, out *lines) error {
+		err := s.Rebuild(ctx, func(applied, total uint64) {
+			// A client that went away is seen by ctx.
+			_ = out.write(Progress{Applied: applied, Total: total})
+			out.flush()
+		})
+		if err != nil {
+			return err
+		}
+		return out.write(Progress{Done: true})
+	}
+}

@@ -1,0 +1,176 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/index"
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/query"
+)
+
+// LiveError tells that a writer holds the directory: ask it, or wait.
+type LiveError struct{ Who string }
+
+func (e *LiveError) Error() string { return "a writer runs on this directory: " + e.Who }
+
+// AtRest is a data directory that nobody writes to, open for questions. It changes nothing on disk but an index that was
+// behind.
+type AtRest struct {
+	query.Engine
+	fs   vfs.FS
+	dir  string
+	lock *datadir.Lock
+}
+
+// Options of OpenAtRest.
+type Options struct {
+	// FS; nil: the operating system's.
+	FS  vfs.FS
+	Log *slog.Logger
+	// Progress is told how far an index that is behind was brought: applied of total offsets.
+	Progress func(applied, total uint64)
+}
+
+// OpenAtRest opens the directory for questions. If its index is behind the journal it is brought up first: on disk if that
+// can be had, else in memory. It returns a *LiveError where a writer runs.
+func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if err := datadir.Check(o.FS, dir); err != nil {
+		return nil, err
+	}
+	a := &AtRest{fs: o.FS, dir: dir}
+	if err := a.share(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if a.Journal, err = journal.OpenReadOnly(dir, journal.Options{FS: o.FS, Log: o.Log}); err != nil {
+		return nil, a.failed(err)
+	}
+	if index.KnownTo(dir, index.Options{FS: o.FS}) != a.Journal.Durable() {
+		a.lock.Release()
+		if err := bringUp(ctx, a.Journal, o); err != nil && ctx.Err() != nil {
+			return nil, a.failed(err)
+		}
+		if err := a.share(ctx); err != nil {
+			return nil, a.failed(err)
+		}
+	}
+	if err := a.openIndex(ctx, o); err != nil {
+		return nil, a.failed(err)
+	}
+	return a, nil
+}
+
+// share takes the reader's lock and sees whether a writer is there.
+func (a *AtRest) share(ctx context.Context) error {
+	lock, err := datadir.Share(ctx, a.fs, a.dir)
+	if err != nil {
+		return err
+	}
+	a.lock = lock
+	if err := a.Undisturbed(); err != nil {
+		lock.Release()
+		return err
+	}
+	return nil
+}
+
+// Undisturbed returns a *LiveError if a writer has claimed the directory. Call it after reading and before
+// printing: what was read meanwhile may be torn.
+func (a *AtRest) Undisturbed() error {
+	if who, claimed := datadir.Claimed(a.fs, a.dir); claimed {
+		return &LiveError{who}
+	}
+	return nil
+}
+
+// failed closes what is open. An error that a starting writer may have caused becomes a *LiveError.
+func (a *AtRest) failed(err error) error {
+	if live := a.Undisturbed(); live != nil {
+		err = live
+	}
+	a.Close()
+	return err
+}
+
+// Close gives the directory up.
+func (a *AtRest) Close() error {
+	var err error
+	if a.Index != nil {
+		err = a.Index.Close()
+	}
+	if a.Journal != nil {
+		err = errors.Join(err, a.Journal.Close())
+	}
+	a.lock.Release()
+	return err
+}
+
+// openIndex opens the index so that every change stays in memory, and brings it up there if it is still behind.
+func (a *AtRest) openIndex(ctx context.Context, o Options) error {
+	opts := index.Options{FS: datadir.Overlay(o.FS), Log: o.Log}
+	x, err := index.Open(a.Journal, false, opts)
+	if errors.Is(err, index.ErrRebuild) {
+		x, err = index.Create(ctx, a.Journal, opts, progressOf(a.Journal, o))
+	}
+	if err != nil {
+		return fmt.Errorf("opening the index: %w", err)
+	}
+	a.Index = x
+	return x.CatchUp(ctx, progressOf(a.Journal, o))
+}
+
+func progressOf(j *journal.Journal, o Options) func(uint64) {
+	if o.Progress == nil {
+		return nil
+	}
+	return func(applied uint64) { o.Progress(applied, j.Durable()) }
+}
+
+// bringUp brings the index on disk up to the journal, if nobody else is there and the directory can be written. It gives
+// way to a writer that claims the directory meanwhile.
+func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
+	lock, err := datadir.Alone(o.FS, j.Dir())
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	ctx, giveWay := context.WithCancelCause(ctx)
+	defer giveWay(nil)
+	go func() {
+		t := time.NewTicker(20 * time.Millisecond)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				if who, claimed := datadir.Claimed(o.FS, j.Dir()); claimed {
+					giveWay(&LiveError{who})
+				}
+			}
+		}
+	}()
+	opts := index.Options{FS: o.FS, Log: o.Log}
+	x, err := index.Open(j, false, opts)
+	if errors.Is(err, index.ErrRebuild) {
+		if o.Log != nil {
+			o.Log.Warn("the index must be rebuilt from the journal", "reason", err)
+		}
+		x, err = index.Create(ctx, j, opts, progressOf(j, o))
+	}
+	if err != nil {
+		return err
+	}
+	err = x.CatchUp(ctx, progressOf(j, o))
+	return errors.Join(err, x.Close())
+}

@@ -1,0 +1,117 @@
+package query
+
+import (
+	"context"
+	"math"
+)
+
+// StatsOut are the figures of a data directory.
+type StatsOut struct {
+	// Events and Messages count what lies at or below DurableOffset.
+	Events        uint64       `json:"events"`
+	Messages      uint64       `json:"messages"`
+	Duplicates    uint64       `json:"duplicates"`
+	Damaged       uint64       `json:"damaged"`
+	ObjectsLive   uint64       `json:"objects_live"`
+	DurableOffset uint64       `json:"durable_offset"`
+	Journal       JournalStats `json:"journal"`
+	Index         IndexStats   `json:"index"`
+	Sources       []SourceOut  `json:"sources"`
+	// Recorder is left out where none runs.
+	Recorder *RecorderStats `json:"recorder,omitempty"`
+}
+
+// JournalStats are in bytes; per event where there is any.
+type JournalStats struct {
+	Bytes            uint64   `json:"bytes"`
+	WALBytes         uint64   `json:"wal_bytes"`
+	RawBytes         uint64   `json:"raw_bytes"`
+	BytesPerEvent    *float64 `json:"bytes_per_event,omitempty"`
+	RawBytesPerEvent *float64 `json:"raw_bytes_per_event,omitempty"`
+}
+
+// IndexStats are in bytes and offsets; Lag is how many records the index is behind the journal.
+type IndexStats struct {
+	Bytes         uint64   `json:"bytes"`
+	BytesPerEvent *float64 `json:"bytes_per_event,omitempty"`
+	AppliedOffset uint64   `json:"applied_offset"`
+	Lag           uint64   `json:"lag"`
+}
+
+// SourceOut is where a source stands.
+type SourceOut struct {
+	Source    string   `json:"source"`
+	Endpoints []string `json:"endpoints,omitempty"`
+	Masters   []string `json:"masters,omitempty"`
+	Epoch     uint64   `json:"epoch"`
+	Seq       uint64   `json:"seq"`
+	EventID   *uint64  `json:"event_id,omitempty"`
+	Connected bool     `json:"connected"`
+	Messages  uint64   `json:"messages"`
+	Events    uint64   `json:"events"`
+	Marks     uint64   `json:"marks"`
+	Gaps      uint64   `json:"gaps"`
+	LastTime  *Time    `json:"last_time,omitempty"`
+	// LastReceived is our clock at the last message.
+	LastReceived *Time `json:"last_received,omitempty"`
+}
+
+// RecorderStats are of the running recorder: bytes of its buffer that wait for the journal, and its bound.
+type RecorderStats struct {
+	BufferBytes    int64 `json:"buffer_bytes"`
+	BufferMaxBytes int64 `json:"buffer_max_bytes"`
+	UptimeSeconds  int64 `json:"uptime_seconds"`
+}
+
+// Stats returns the figures of the moment. Counting the live objects takes time in proportion to their number.
+func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
+	v, err := e.Index.View()
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	j := e.Journal.Stats()
+	out := &StatsOut{
+		Events: j.Totals.Events, Messages: j.Totals.Messages, Duplicates: j.Totals.Duplicates, Damaged: j.Totals.Damaged,
+		DurableOffset: j.Durable,
+		Journal: JournalStats{
+			Bytes: j.TableBytes, WALBytes: j.LogBytes, RawBytes: j.Totals.RawBytes,
+			BytesPerEvent: per(j.TableBytes, j.Totals.Events), RawBytesPerEvent: per(j.Totals.RawBytes, j.Totals.Events),
+		},
+		Index:   IndexStats{Bytes: e.Index.Bytes(), AppliedOffset: v.Applied(), BytesPerEvent: per(e.Index.Bytes(), j.Totals.Events)},
+		Sources: []SourceOut{},
+	}
+	if j.Durable > v.Applied() {
+		out.Index.Lag = j.Durable - v.Applied()
+	}
+	for _, s := range e.Journal.Sources() {
+		st := v.Source(s.ID)
+		so := SourceOut{
+			Source: s.Name, Endpoints: s.Endpoints, Masters: s.Masters, Epoch: st.Epoch, Seq: st.Last.Seq,
+			Connected: e.Live != nil && e.Live(s.ID), Messages: st.Messages, Events: st.Events, Marks: st.Marks, Gaps: st.Gaps,
+		}
+		if st.HasID {
+			id := st.EventID
+			so.EventID = &id
+		}
+		if st.Last.HasTime {
+			so.LastTime = msTime(st.Last.Time)
+		}
+		if st.Last.Offset != 0 {
+			so.LastReceived = msTime(st.Last.Received)
+		}
+		out.Sources = append(out.Sources, so)
+	}
+	if out.ObjectsLive, err = v.CountLive(ctx); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func per(bytes, events uint64) *float64 {
+	if events == 0 {
+		return nil
+	}
+	v := math.Round(float64(bytes)/float64(events)*10) / 10
+	return &v
+}
