@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// runSim runs the command and returns its exit code and what it printed.
+func runSim(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, talk bytes.Buffer
+	code = run(ctx, args, &out, &talk, false)
+	return code, out.String(), talk.String()
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--rate=-1", "--rate"},
+		{"--rate=NaN", "--rate"},
+		{"--rate=many", "--rate"},
+		{"--tenants=0", "--tenants"},
+		{"--objects=0", "--objects"},
+		{"--queue-capacity=0", "--queue-capacity"},
+		{"--burst=-5", "--burst"},
+		{"--duration=-1s", "--duration"},
+		{"--duration=10", "--duration"},
+		{"--restart-every=-1s", "--restart-every"},
+		{"--backend-id=", "--backend-id"},
+		{"--bind=5557", "--bind"},
+		{"--no-such", "--no-such"},
+		{"surplus", "surplus"},
+	} {
+		code, stdout, stderr := runSim(t.Context(), strings.Fields(c.args)...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") > 3 {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", c.args, code, stdout, stderr)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for _, args := range [][]string{
+		{"--bind", "tcp://1.2.3.4:1"},
+		{"--bind", "tcp://127.0.0.1:*", "--truth", filepath.Join(t.TempDir(), "no", "such", "dir")},
+	} {
+		if code, _, stderr := runSim(t.Context(), args...); code != exitFailed || !strings.HasPrefix(stderr, "mooncakesim: ") {
+			t.Errorf("%q: exit %d, stderr %q", args, code, stderr)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	code, stdout, stderr := runSim(t.Context(), "--help")
+	if code != 0 || stderr != "" {
+		t.Errorf("exit %d, stderr %q", code, stderr)
+	}
+	for _, flag := range []string{"bind", "rate", "duration", "seed", "tenants", "objects", "queue-capacity", "burst",
+		"restart-every", "legacy", "object-key", "backend-id", "truth"} {
+		if !strings.Contains(stdout, "--"+flag) {
+			t.Errorf("--%s is missing from the help", flag)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	truth := filepath.Join(t.TempDir(), "truth.jsonl")
+	code, stdout, stderr := runSim(t.Context(), "--bind", "tcp://127.0.0.1:*", "--rate", "5000", "--duration", "300ms", "--truth", truth)
+	if code != 0 {
+		t.Fatalf("exit %d, stderr %q", code, stderr)
+	}
+	if !strings.Contains(stderr, "publishing on tcp://127.0.0.1:") || strings.Contains(stderr, ":*:") {
+		t.Errorf("stderr %q does not tell the port", stderr)
+	}
+	var end struct {
+		PublishedBatches     *uint64  `json:"published_batches"`
+		PublishedEvents      *uint64  `json:"published_events"`
+		DroppedEvents        *uint64  `json:"dropped_events"`
+		SkippedKeylessEvents *uint64  `json:"skipped_keyless_events"`
+		Seconds              *float64 `json:"seconds"`
+		EventsPerSecond      *float64 `json:"events_per_second"`
+	}
+	decoder := json.NewDecoder(strings.NewReader(stdout))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&end); err != nil || strings.Count(stdout, "\n") != 1 {
+		t.Fatalf("%v: stdout %q", err, stdout)
+	}
+	if end.PublishedBatches == nil || end.PublishedEvents == nil || *end.PublishedEvents == 0 || *end.DroppedEvents != 0 ||
+		*end.SkippedKeylessEvents != 0 || *end.Seconds < 0.3 || *end.EventsPerSecond <= 0 {
+		t.Errorf("stdout %q", stdout)
+	}
+	if b, err := os.ReadFile(truth); err != nil || !bytes.HasPrefix(b, []byte(`{"checkpoint":0,`)) {
+		t.Errorf("truth %.80q, %v", b, err)
+	}
+}
+
+// Without --duration it runs until it is interrupted, and ends in good order.
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	started := make(chan struct{})
+	var once bool
+	talk := writerFunc(func(p []byte) (int, error) {
+		if !once {
+			once = true
+			close(started)
+		}
+		return len(p), nil
+	})
+	done := make(chan int)
+	go func() {
+		done <- run(ctx, []string{"--bind", "tcp://127.0.0.1:*", "--object-key=false", "--legacy=false"}, &out, talk, false)
+	}()
+	<-started
+	cancel()
+	select {
+	case code := <-done:
+		if code != 0 || !strings.HasPrefix(out.String(), `{"published_batches":`) {
+			t.Errorf("exit %d, stdout %q", code, out.String())
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("does not end")
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
