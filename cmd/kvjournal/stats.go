@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvjournal/kvjournal/query"
+)
+
+func newStats() *cobra.Command {
+	var dir, output string
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "What is recorded, how large it is, and where each source stands",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			t, err := openTarget(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			out := newPrinter(cmd.OutOrStdout())
+			defer out.Flush()
+			show := out.line
+			if output == "table" {
+				show = statsTable(out)
+			}
+			return t.stats(cmd.Context(), show)
+		},
+	}
+	dirFlag(cmd, &dir)
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func statsTable(out printer) func([]byte) error {
+	return func(line []byte) error {
+		var s query.StatsOut
+		if err := json.Unmarshal(line, &s); err != nil {
+			return err
+		}
+		w := []int{16}
+		out.row(w, "events", fmt.Sprintf("%s in %s messages (%s duplicate, %s damaged)", number(s.Events), number(s.Messages), number(s.Duplicates), number(s.Damaged)))
+		out.row(w, "live objects", number(s.ObjectsLive))
+		out.row(w, "durable offset", number(s.DurableOffset))
+		out.row(w, "journal", fmt.Sprintf("%s in tables, %s in logs; raw %s%s", bytesOf(s.Journal.Bytes), bytesOf(s.Journal.WALBytes), bytesOf(s.Journal.RawBytes), perEvent(s.Journal.BytesPerEvent, s.Journal.RawBytesPerEvent)))
+		out.row(w, "index", fmt.Sprintf("%s%s; at offset %s, %s behind", bytesOf(s.Index.Bytes), perEvent(s.Index.BytesPerEvent, nil), number(s.Index.AppliedOffset), number(s.Index.Lag)))
+		if r := s.Recorder; r != nil {
+			out.row(w, "recorder", fmt.Sprintf("up %d s, buffer %s of %s", r.UptimeSeconds, bytesOf(uint64(r.BufferBytes)), bytesOf(uint64(r.BufferMaxBytes))))
+		}
+		if len(s.Sources) == 0 {
+			out.row(w, "sources", "none yet")
+			return nil
+		}
+		out.WriteByte('\n')
+		sw := []int{20, 5, 12, 9, 13, 6, 6}
+		out.row(sw, "SOURCE", "EPOCH", "SEQ", "CONNECTED", "EVENTS", "GAPS", "MARKS", "LAST BATCH (UTC)")
+		for _, src := range s.Sources {
+			connected := "no"
+			if src.Connected {
+				connected = "yes"
+			}
+			out.row(sw, shorten(src.Source, sw[0]), fmt.Sprint(src.Epoch), fmt.Sprint(src.Seq), connected, number(src.Events), number(src.Gaps), number(src.Marks), clock(src.LastTime))
+		}
+		return nil
+	}
+}
+
+func perEvent(bytes, raw *float64) string {
+	if bytes == nil {
+		return ""
+	}
+	s := fmt.Sprintf(" (%.1f B an event", *bytes)
+	if raw != nil {
+		s += fmt.Sprintf(", raw %.1f", *raw)
+	}
+	return s + ")"
+}

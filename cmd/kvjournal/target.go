@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvjournal/kvjournal/query"
+	"github.com/kvjournal/kvjournal/query/httpapi"
+	"github.com/kvjournal/kvjournal/query/service"
+)
+
+// target is a data directory that questions go to: a running recorder's, by its socket, or one at rest. The
+// answers are the same.
+type target struct {
+	dir  string
+	live *httpapi.Client
+	rest *service.AtRest
+}
+
+// startPatience is how long a command waits for a recorder that has claimed the directory to listen.
+const startPatience = 5 * time.Second
+
+// openTarget finds out which it is.
+func openTarget(ctx context.Context, dir string) (*target, error) {
+	rest, err := service.OpenAtRest(ctx, dir, service.Options{Log: warnings(), Progress: progressOn(os.Stderr, "bringing the index up")})
+	if err == nil {
+		return &target{dir: dir, rest: rest}, nil
+	}
+	var live *service.LiveError
+	if !errors.As(err, &live) {
+		return nil, err
+	}
+	socket, err := service.FindSocket(ctx, dir, startPatience)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", live, err)
+	}
+	return &target{dir: dir, live: httpapi.NewClient(socket)}, nil
+}
+
+func (t *target) Close() error {
+	if t.rest != nil {
+		return t.rest.Close()
+	}
+	return nil
+}
+
+// lookup calls f with each answer's JSON, in order.
+func (t *target) lookup(ctx context.Context, questions []query.Question, at string, f func([]byte) error) error {
+	if t.live != nil {
+		return t.live.Lookup(ctx, questions, at, f)
+	}
+	w, err := query.ParseWhen(at, time.Now())
+	if err != nil {
+		return err
+	}
+	answers, err := t.rest.Lookup(ctx, questions, w)
+	if err == nil {
+		err = t.undisturbed()
+	}
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		if err := emit(a, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func emit(v any, f func([]byte) error) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return f(b)
+}
+
+func (t *target) gaps(ctx context.Context, source string, f func([]byte) error) error {
+	if t.live != nil {
+		return t.live.Gaps(ctx, source, f)
+	}
+	return t.rest.Gaps(ctx, source, func(g *query.GapOut) error {
+		if err := t.undisturbed(); err != nil {
+			return err
+		}
+		return emit(g, f)
+	})
+}
+
+func (t *target) stats(ctx context.Context, f func([]byte) error) error {
+	if t.live != nil {
+		return t.live.Stats(ctx, f)
+	}
+	st, err := t.rest.Stats(ctx)
+	if err == nil {
+		err = t.undisturbed()
+	}
+	if err != nil {
+		return err
+	}
+	return emit(st, f)
+}
+
+// undisturbed looks whether a writer came while the directory was read.
+func (t *target) undisturbed() error {
+	if err := t.rest.Undisturbed(); err != nil {
+		return fmt.Errorf("a recorder started while this was read; ask again, it will answer (%w)", err)
+	}
+	return nil
+}
+
+// dirFlag adds --dir.
+func dirFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "dir", defaultDir(), "data directory (environment: KVJOURNAL_DIR)")
+}
+
+func defaultDir() string {
+	if d := os.Getenv("KVJOURNAL_DIR"); d != "" {
+		return d
+	}
+	return "kvjournal-data"
+}
+
+// outputFlag adds --output.
+func outputFlag(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVar(output, "output", "table", "table, or json: one compact JSON value a line")
+}
+
+func checkOutput(output string) error {
+	if output != "table" && output != "json" {
+		return usageError(fmt.Errorf("--output %q: use table or json", output))
+	}
+	return nil
+}
+
+// warnings is the log of commands that are no service: warnings and errors, on stderr.
+func warnings() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
