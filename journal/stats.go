@@ -1,6 +1,9 @@
 package journal
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // Totals count the records of a journal, over all sources and from the beginning on.
 type Totals struct {
@@ -69,8 +72,34 @@ type Stats struct {
 func (j *Journal) Stats() Stats {
 	m := j.db.Metrics()
 	total := m.Total()
-	return Stats{
-		Durable: j.Durable(), Totals: *j.durableTotals.Load(),
-		TableBytes: uint64(total.TablesSize), LogBytes: m.WAL.PhysicalSize,
+	s := j.Durables()
+	s.TableBytes, s.LogBytes = uint64(total.TablesSize), m.WAL.PhysicalSize
+	if j.opts.ReadOnly {
+		s.LogBytes = j.logFiles()
 	}
+	return s
+}
+
+// logFiles is the size of the write-ahead logs of a database that is open for reading, which Pebble does not tell.
+func (j *Journal) logFiles() uint64 {
+	fs, dir := j.opts.FS, j.opts.FS.PathJoin(j.dir, "journal")
+	names, err := fs.List(dir)
+	if err != nil {
+		return 0
+	}
+	var n uint64
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		if info, err := fs.Stat(fs.PathJoin(dir, name)); err == nil {
+			n += uint64(info.Size())
+		}
+	}
+	return n
+}
+
+// Durables is the part of Stats that costs nothing: what is durable, and how much that is.
+func (j *Journal) Durables() Stats {
+	return Stats{Totals: *j.durableTotals.Load(), Durable: j.Durable()}
 }

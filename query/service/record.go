@@ -1,0 +1,236 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/index"
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/query"
+	"github.com/kvjournal/kvjournal/query/httpapi"
+)
+
+// SourceConfig is a publisher to record.
+type SourceConfig struct {
+	Name      string
+	Endpoints []string
+	Masters   []string
+}
+
+// Config of a Service.
+type Config struct {
+	Dir      string
+	Sources  []SourceConfig
+	Recorder recorder.Options
+	Log      *slog.Logger
+}
+
+// Service records, indexes and answers, all in one process.
+type Service struct {
+	log     *slog.Logger
+	begun   time.Time
+	journal *journal.Journal
+	rec     *recorder.Recorder
+	cache   *pebble.Cache
+	dir     string
+
+	index    atomic.Pointer[index.Index]
+	indexErr atomic.Pointer[error]
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup // index, HTTP
+	done   chan struct{}
+	err    error
+}
+
+// receiverFirst is the share of the recorder's buffer above which the materializer waits, so that the processor is the
+// receiver's.
+const receiverFirst = 8 // one eighth
+
+// Record starts a service. It records from when this returns until ctx ends or the storage fails: see Wait.
+func Record(ctx context.Context, c Config) (*Service, error) {
+	if len(c.Sources) == 0 {
+		return nil, &query.UsageError{Message: "no source to record: give --endpoint tcp://HOST:PORT"}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Recorder.Log = c.Log
+	j, cache, err := openJournal(ctx, c.Dir, "kvjournal record", Options{Log: c.Log}, journal.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{log: c.Log, begun: time.Now(), journal: j, cache: cache, dir: c.Dir, done: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	if err := s.start(c); err != nil {
+		s.cancel()
+		err = errors.Join(err, j.Close())
+		cache.Unref()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Service) start(c Config) error {
+	var sources []journal.Source
+	for _, sc := range c.Sources {
+		src, err := s.journal.EnsureSource(sc.Name, sc.Endpoints, sc.Masters)
+		if err != nil {
+			return err
+		}
+		sources = append(sources, src)
+	}
+	var err error
+	if s.rec, err = recorder.New(s.journal, sources, c.Recorder); err != nil {
+		return err
+	}
+	listener, unlisten, err := listen(c.Dir)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: httpapi.Handler(s), ReadHeaderTimeout: 10 * time.Second}
+	s.work.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("the socket stopped answering; recording goes on", "error", err)
+		}
+	})
+	indexing, stopIndexing := context.WithCancel(context.Background())
+	s.work.Go(func() { s.keepIndex(indexing) })
+	go func() {
+		defer close(s.done)
+		s.err = s.rec.Run(s.ctx)
+		s.cancel()
+		unlisten()
+		closing, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := server.Shutdown(closing); err != nil {
+			server.Close()
+		}
+		stopIndexing()
+		s.work.Wait()
+		s.err = errors.Join(s.err, s.close())
+	}()
+	return nil
+}
+
+// keepIndex opens the index and follows the journal. A failure ends answers, not the recording.
+func (s *Service) keepIndex(ctx context.Context) {
+	x, err := openIndex(s.journal, index.Options{Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver})
+	if err == nil {
+		s.index.Store(x)
+		err = x.Follow(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the index failed, recording goes on: %w; restart to build it anew", err)
+		s.indexErr.Store(&err)
+		s.log.Error("the index failed, recording goes on", "error", err)
+	}
+}
+
+// leaveToReceiver waits while the recorder's buffer fills.
+func (s *Service) leaveToReceiver(ctx context.Context) {
+	for {
+		bytes, most := s.rec.Buffered()
+		if bytes <= most/receiverFirst {
+			return
+		}
+		t := time.NewTimer(2 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// close leaves the directory as one at rest likes it: sealed, and nothing in the databases' logs.
+func (s *Service) close() error {
+	var err error
+	if s.err == nil {
+		err = errors.Join(s.journal.Seal(context.Background()), s.journal.Flush())
+	}
+	if x := s.index.Load(); x != nil {
+		err = errors.Join(err, x.Close())
+	}
+	err = errors.Join(err, s.journal.Close())
+	s.cache.Unref()
+	return err
+}
+
+// Wait returns when the recording has ended; nil if ctx ended it and all that was received is durable.
+func (s *Service) Wait() error {
+	<-s.done
+	return s.err
+}
+
+// Done is closed when the recording has ended.
+func (s *Service) Done() <-chan struct{} { return s.done }
+
+// Engine implements httpapi.Source.
+func (s *Service) Engine() (*query.Engine, error) {
+	if err := s.indexErr.Load(); err != nil {
+		return nil, *err
+	}
+	x := s.index.Load()
+	if x == nil {
+		return nil, errors.New("the recorder is just opening its index; ask again")
+	}
+	return &query.Engine{Journal: s.journal, Index: x, Live: s.rec.Connected}, nil
+}
+
+// Recorder implements httpapi.Source.
+func (s *Service) Recorder() *query.RecorderStats {
+	bytes, most := s.rec.Buffered()
+	return &query.RecorderStats{BufferBytes: bytes, BufferMaxBytes: most, UptimeSeconds: int64(time.Since(s.begun).Seconds())}
+}
+
+// Rebuild implements httpapi.Source.
+func (s *Service) Rebuild(ctx context.Context, progress func(applied, total uint64)) error {
+	x := s.index.Load()
+	if x == nil {
+		return errors.New("the recorder is just opening its index; ask again")
+	}
+	return x.Rebuild(ctx, func(applied uint64) { progress(applied, s.journal.Durable()) })
+}
+
+// Status is what a status line shows.
+type Status struct {
+	Durable  uint64
+	Events   uint64
+	Messages uint64
+	Applied  uint64
+	Buffered int64
+	Sockets  []SocketStatus
+}
+
+// SocketStatus is the state of one endpoint.
+type SocketStatus struct {
+	Endpoint  string
+	Connected bool
+	Trouble   string
+}
+
+// Status returns figures of the moment; it is cheap.
+func (s *Service) Status() Status {
+	j := s.journal.Durables()
+	st := Status{Durable: j.Durable, Events: j.Totals.Events, Messages: j.Totals.Messages}
+	st.Buffered, _ = s.rec.Buffered()
+	if x := s.index.Load(); x != nil {
+		st.Applied = x.Applied()
+	}
+	for _, sub := range s.rec.Status() {
+		st.Sockets = append(st.Sockets, SocketStatus{sub.Endpoint, sub.Connected, sub.LastError})
+	}
+	return st
+}
