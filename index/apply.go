@@ -15,7 +15,7 @@ import (
 
 const (
 	// batchEvents is how many events one write batch holds at most, give or take a block.
-	batchEvents = 8192
+	batchEvents = 16384
 	// maxScopes bounds the scopes remembered; beyond it all are forgotten, which costs a few needless writes.
 	maxScopes = 1 << 16
 	// clearLiveEvery is how often the dead live rows of one scope may be deleted by range, ns of receive time:
@@ -28,7 +28,8 @@ const (
 type applier struct {
 	db      *pebble.DB
 	batch   *pebble.Batch
-	events  int // in batch
+	events  int // not committed yet
+	rows    eventRows
 	sources map[uint32]*SourceState
 	changed map[uint32]bool
 	scopes  map[string]*scope
@@ -147,9 +148,8 @@ func (a *applier) message(b *journal.Block, i int, h *journal.Header, s *SourceS
 			continue
 		}
 		keyed = true
-		if err := a.event(sc, ev, &e); err != nil {
-			return err
-		}
+		a.rows.add(sc, ev, &e)
+		sc.live = sc.live || e.Stored
 	}
 	s.Events += uint64(len(a.scan.Events))
 	a.events += len(a.scan.Events)
@@ -180,29 +180,6 @@ func (a *applier) scopeOf(source uint32, ev *event.Event) (*scope, error) {
 	return sc, nil
 }
 
-// event writes one `stored` or `removed`: a row of the object's past, and of its present.
-func (a *applier) event(sc *scope, ev *event.Event, e *Evidence) error {
-	k := append(append(a.key[:0], keyHistory), sc.prefix...)
-	k = appendText(k, ev.Key)
-	k = appendMedium(k, ev.Medium)
-	object := len(k)
-	k = appendPosition(k, e.Position)
-	a.value = appendEvidence(a.value[:0], e)
-	a.key = k
-	if err := a.batch.Set(k, a.value, nil); err != nil {
-		return err
-	}
-	k = k[:object]
-	k[0] = keyLive
-	if ev.Type == event.Removed {
-		return a.batch.Delete(k, nil)
-	}
-	sc.live = true
-	v := binary.AppendUvarint(make([]byte, 0, 64), e.Position.Offset)
-	v = binary.AppendUvarint(v, uint64(e.Position.Event))
-	return a.batch.Set(k, append(v, a.value...), nil)
-}
-
 // cleared writes one clear: one row, whatever the number of objects (R10).
 func (a *applier) cleared(sc *scope, e *Evidence, keyed bool, received int64) error {
 	k := append(append(a.key[:0], keyClear), sc.prefix...)
@@ -220,6 +197,9 @@ func (a *applier) cleared(sc *scope, e *Evidence, keyed bool, received int64) er
 	}
 	if !sc.live || received-sc.lastClear < clearLiveEvery {
 		return nil
+	}
+	if err := a.rows.flush(a.batch); err != nil { // the rows before the clear must lie below the deletion
+		return err
 	}
 	sc.live, sc.lastClear = false, received
 	from := append([]byte{keyLive}, sc.prefix...)
@@ -296,6 +276,9 @@ func (p *Place) time() *int64 {
 
 // commit writes what was applied up to offset, as one batch.
 func (a *applier) commit(offset uint64) error {
+	if err := a.rows.flush(a.batch); err != nil {
+		return err
+	}
 	for id := range a.changed {
 		v, err := a.sources[id].encode()
 		if err != nil {

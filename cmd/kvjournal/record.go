@@ -1,5 +1,257 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
 
-func newRecord() *cobra.Command { return &cobra.Command{Use: "record"} }
+	"github.com/spf13/cobra"
+
+	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/query/service"
+)
+
+type recordFlags struct {
+	dir       string
+	endpoints []string
+	masters   []string
+	sources   []string
+	bufferMiB int64
+	duration  time.Duration
+}
+
+func newRecord() *cobra.Command {
+	var f recordFlags
+	cmd := &cobra.Command{
+		Use:   "record",
+		Short: "Record the event stream of one or more masters, index it, and answer questions",
+		Long: `Records the KV event stream of one or more Mooncake masters, keeps the index, and answers the other commands given the
+same --dir while it runs. It ends at Ctrl-C or SIGTERM, when all that was received is durable.
+
+What "durable offset" shows survives kill -9 and a loss of power; at most what was received in the last few milliseconds
+does not.`,
+		Example: `  kvjournal record --endpoint tcp://master:5557 --master http://master:9003 --dir /var/lib/kvjournal
+  kvjournal record --source name=a,endpoint=tcp://m1:5557 --source name=b,endpoint=tcp://m2:5557,master=http://m2:9003`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sources, err := f.configs()
+			if err != nil {
+				return usageError(err)
+			}
+			if f.bufferMiB < 1 {
+				return usageError(fmt.Errorf("--buffer %d: at least 1 MiB", f.bufferMiB))
+			}
+			return runRecord(cmd, &f, sources)
+		},
+	}
+	dirFlag(cmd, &f.dir)
+	cmd.Flags().StringArrayVar(&f.endpoints, "endpoint", nil, "ZMQ address of the publisher; it is the source \"default\"")
+	cmd.Flags().StringArrayVar(&f.masters, "master", nil, "admin URL of the master of --endpoint; kept with the source")
+	cmd.Flags().StringArrayVar(&f.sources, "source", nil, "a source: name=NAME,endpoint=ADDRESS[,master=URL]; repeatable")
+	cmd.Flags().Int64Var(&f.bufferMiB, "buffer", recorder.DefaultBuffer>>20, "MiB of messages that may wait for the disk; when full, nothing is read")
+	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end after this time (0: at Ctrl-C)")
+	return cmd
+}
+
+// configs are the sources that the flags name.
+func (f *recordFlags) configs() ([]service.SourceConfig, error) {
+	var out []service.SourceConfig
+	if len(f.endpoints) > 0 {
+		out = append(out, service.SourceConfig{Name: "default", Endpoints: f.endpoints, Masters: f.masters})
+	} else if len(f.masters) > 0 {
+		return nil, fmt.Errorf("--master goes with --endpoint")
+	}
+	for _, text := range f.sources {
+		c, err := parseSource(text)
+		if err != nil {
+			return nil, fmt.Errorf("--source %q: %w; write name=NAME,endpoint=tcp://HOST:PORT[,master=URL]", text, err)
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("nothing to record: give --endpoint tcp://HOST:PORT, or --source")
+	}
+	names := map[string]bool{}
+	for _, c := range out {
+		if names[c.Name] {
+			return nil, fmt.Errorf("two sources are named %q", c.Name)
+		}
+		names[c.Name] = true
+		if len(c.Endpoints) != 1 {
+			return nil, fmt.Errorf("source %q has %d endpoints; this version records one endpoint a source (give each a source of its own)", c.Name, len(c.Endpoints))
+		}
+	}
+	return out, nil
+}
+
+func parseSource(text string) (service.SourceConfig, error) {
+	var c service.SourceConfig
+	for _, part := range strings.Split(text, ",") {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok || value == "" {
+			return c, fmt.Errorf("%q is no key=value", part)
+		}
+		switch key {
+		case "name":
+			c.Name = value
+		case "endpoint":
+			c.Endpoints = append(c.Endpoints, value)
+		case "master":
+			c.Masters = append(c.Masters, value)
+		default:
+			return c, fmt.Errorf("unknown key %q", key)
+		}
+	}
+	if c.Name == "" {
+		return c, fmt.Errorf("it has no name")
+	}
+	return c, nil
+}
+
+// memoryLimit is what the Go runtime may hold before it collects harder; Pebble's caches and memtables lie beside it.
+const memoryLimit = 160 << 20
+
+func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfig) error {
+	ctx := cmd.Context()
+	if f.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.duration)
+		defer cancel()
+	}
+	debug.SetMemoryLimit(memoryLimit + f.bufferMiB<<20)
+	stderr := cmd.ErrOrStderr()
+	status := newStatusLine(stderr)
+	log := slog.New(slog.NewTextHandler(status, nil))
+	s, err := service.Record(ctx, service.Config{
+		Dir: f.dir, Sources: sources, Log: log, Recorder: recorder.Options{BufferBytes: f.bufferMiB << 20},
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range sources {
+		log.Info("recording", "source", c.Name, "endpoint", strings.Join(c.Endpoints, ","), "dir", f.dir)
+		if len(c.Masters) > 0 {
+			log.Info("the master's admin URL is kept; it is not asked in this version", "source", c.Name, "master", strings.Join(c.Masters, ","))
+		}
+	}
+	status.follow(s)
+	err = s.Wait()
+	status.end()
+	if err != nil {
+		return err
+	}
+	st := s.Status()
+	log.Info("stopped in good order", "durable_offset", st.Durable, "messages", st.Messages, "events", st.Events)
+	return nil
+}
+
+// statusLine shows a live line at the bottom of a terminal, below the log; elsewhere it only passes the log on.
+type statusLine struct {
+	out  io.Writer
+	live bool
+	line chan string
+	log  chan logged
+	stop chan struct{}
+	done chan struct{}
+}
+
+type logged struct {
+	b    []byte
+	done chan error
+}
+
+const clearLine = "\r\x1b[K"
+
+func newStatusLine(w io.Writer) *statusLine {
+	s := &statusLine{out: w, live: isTerminal(w), line: make(chan string), log: make(chan logged), stop: make(chan struct{}), done: make(chan struct{})}
+	go s.write()
+	return s
+}
+
+// write is the only one that writes to the terminal.
+func (s *statusLine) write() {
+	defer close(s.done)
+	shown := ""
+	for {
+		select {
+		case l := <-s.log:
+			if shown != "" {
+				fmt.Fprint(s.out, clearLine)
+			}
+			_, err := s.out.Write(l.b)
+			fmt.Fprint(s.out, shown)
+			l.done <- err
+		case line := <-s.line:
+			shown = line
+			fmt.Fprint(s.out, clearLine+line)
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// Write passes a log line on, above the status line.
+func (s *statusLine) Write(b []byte) (int, error) {
+	l := logged{b, make(chan error, 1)}
+	select {
+	case s.log <- l:
+		return len(b), <-l.done
+	case <-s.done:
+		return os.Stderr.Write(b)
+	}
+}
+
+// follow shows the service's figures once a second until it ends.
+func (s *statusLine) follow(svc *service.Service) {
+	if !s.live {
+		return
+	}
+	go func() {
+		t := time.NewTicker(time.Second)
+		defer t.Stop()
+		before, at := svc.Status(), time.Now()
+		for {
+			select {
+			case <-svc.Done():
+				return
+			case now := <-t.C:
+				st := svc.Status()
+				rate := float64(st.Events-before.Events) / now.Sub(at).Seconds()
+				select {
+				case s.line <- statusText(&st, uint64(rate)):
+				case <-s.done:
+					return
+				}
+				before, at = st, now
+			}
+		}
+	}()
+}
+
+func statusText(st *service.Status, rate uint64) string {
+	connected := 0
+	for _, so := range st.Sockets {
+		if so.Connected {
+			connected++
+		}
+	}
+	return fmt.Sprintf("%d of %d connected  %s events/s  %s events, durable offset %s  index %s behind  buffer %s",
+		connected, len(st.Sockets), number(rate), number(st.Events), number(st.Durable), number(st.Durable-min(st.Durable, st.Applied)), bytesOf(uint64(st.Buffered)))
+}
+
+// end clears the line; what is logged later goes straight through.
+func (s *statusLine) end() {
+	if s.live {
+		select {
+		case s.line <- "":
+		case <-s.done:
+		}
+	}
+	close(s.stop)
+	<-s.done
+}
