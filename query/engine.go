@@ -137,7 +137,8 @@ func (e *Engine) placeTime(s journal.Source, ms int64) (m moment, need uint64, e
 		m.at = index.Behind(t.Next.Offset - 1)
 	}
 	switch {
-	case t.Last.Offset == 0:
+	case t.Last.Offset == 0, !t.Last.HasTime:
+		// A batch whose time is not used takes its predecessor's (R8); the first of all has none to take.
 		m.unproven = &Doubt{Cause: DoubtBeforeFirst}
 	case t.Twice:
 		m.unproven = recordDoubt(DoubtClock, &t.Last)
