@@ -2,6 +2,7 @@ package continuity
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/kvjournal/kvjournal/journal/event"
 )
@@ -136,9 +137,15 @@ func (s *State) Disconnects() {
 	}
 }
 
-// Connects ends the window of R5. The returned cause is not CauseNone where a mark lies at this position: messages
-// arrived in the window, and which connection they came by is not known.
-func (s *State) Connects() Cause { return s.closeWindow() }
+// Connects ends the window of R5, and begins a connection: the next message is its first, whatever came in the window. The
+// returned cause is not CauseNone where a mark lies at this position: messages arrived in the window, and which
+// connection they came by is not known.
+func (s *State) Connects() Cause {
+	if s.Break == Unbroken && (s.Seq != 0 || s.last != nil) {
+		s.Break = ConnectionBroken
+	}
+	return s.closeWindow()
+}
 
 func (s *State) closeWindow() Cause {
 	used := s.Window && s.WindowUsed
@@ -157,9 +164,6 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 		s.Epoch = 1
 	}
 	v := Verdict{InWindow: s.Window}
-	if s.Window {
-		s.WindowUsed = true
-	}
 	duplicate := sameFrames(frames, s.last)
 	s.last = frames
 	if duplicate {
@@ -167,6 +171,7 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 		v.Epoch, v.HasTime, v.Time, v.Keyed = s.Epoch, s.HasTime, s.Time, s.Keyed
 		return v
 	}
+	s.WindowUsed = s.WindowUsed || s.Window
 	if b.HasTime && b.Time <= receivedNs/1e6+maxAheadMs {
 		s.HasTime, s.Time = true, b.Time
 	}
@@ -179,17 +184,10 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 	}
 
 	v.Follows = s.Seq != 0 && s.goesOn(b) && s.Break == Unbroken
-	begins := s.Seq == 0 && b.Seq == 1
-	switch {
-	case begins, v.Follows:
-	case s.Window && s.goesOn(b):
-		// Which connection this came by is not known; the mark at the window's end covers it.
-	default:
+	if begins := s.Seq == 0 && b.Seq == 1; !begins && !v.Follows {
 		s.discontinue(b, slow, &v)
 	}
-	if !s.Window {
-		s.Break = Unbroken
-	}
+	s.Break = Unbroken
 	v.Epoch, v.Keyed = s.Epoch, s.Keyed
 	s.Seq = b.Seq
 	if b.Damage != event.None {
@@ -271,10 +269,18 @@ func (s *State) discontinue(b *event.Batch, slow bool, v *Verdict) {
 		messages := (jump-1)/fullBatch + 1
 		v.Gap.Max = jump
 		if width > messages {
-			v.Gap.Max = jump + width - messages
+			v.Gap.Max = saturate(jump, width-messages)
 		}
 	}
 	v.MarkCause = v.Gap.Cause
+}
+
+// saturate adds without going round: a hostile publisher may send any numbers.
+func saturate(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
 }
 
 // sameFrames reports whether a message equals the last one in all frames.
