@@ -118,7 +118,7 @@ func (a *applier) message(b *journal.Block, i int, h *journal.Header, s *SourceS
 		return nil
 	}
 	if !h.InWindow {
-		s.Batch = place
+		s.AsOf, s.Batch = place, true
 	}
 	var err error
 	if a.frames, err = b.Frames(i, a.frames[:0], &a.seq); err != nil {
@@ -222,7 +222,10 @@ func (a *applier) mark(h *journal.Header, s *SourceState, place Place) error {
 	} else {
 		s.Marks++
 	}
-	s.MarkFrom, s.MarkEnd, s.MarkCause, s.MarkPlace, s.Evidence = m.From, m.End, m.Cause, place, false
+	s.MarkFrom, s.MarkEnd, s.MarkCause, s.Evidence = m.From, m.End, m.Cause, false
+	if !h.InWindow {
+		s.AsOf, s.Batch = place, false // of a batch in the shadow, message says so
+	}
 	return a.batch.Set(markKey(h.Source, m.From), m.encode(), nil)
 }
 

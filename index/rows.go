@@ -95,8 +95,10 @@ type SourceState struct {
 	EventID uint64 `json:"id,omitempty"`
 	// Last is the newest message that is no duplicate; damaged ones count.
 	Last Place `json:"last"`
-	// Batch is the newest message of all that is no damage, no duplicate and not in an open window of R5.
-	Batch Place `json:"batch"`
+	// AsOf is the newest batch or mark, which answers speak of by default; while a window of R5 is open it stays at what
+	// it was before. Batch: it is a batch.
+	AsOf  Place `json:"as_of"`
+	Batch bool  `json:"batch,omitempty"`
 	// Window: the window of R5 is open.
 	Window    bool `json:"window,omitempty"`
 	Connected bool `json:"connected,omitempty"`
@@ -104,7 +106,6 @@ type SourceState struct {
 	MarkFrom  uint64           `json:"mark_from,omitempty"`
 	MarkEnd   Position         `json:"mark_end"`
 	MarkCause continuity.Cause `json:"mark_cause,omitempty"`
-	MarkPlace Place            `json:"mark_place"`
 	// Evidence: something counts as evidence since the newest mark.
 	Evidence bool `json:"evidence,omitempty"`
 	// Counters, from the beginning on.

@@ -188,18 +188,16 @@ func asOfPlace(p index.Place) AsOf {
 	return a
 }
 
-// placeLatest is the default moment: the source's newest indexed batch or mark; while a window of R5 is open, the batch before it.
+// placeLatest is the default moment: the source's newest indexed batch or mark; while a window of R5 is open, that before it.
 func placeLatest(v *index.View, s journal.Source) moment {
 	st := v.Source(s.ID)
-	m := moment{source: s.ID, last: st.Batch}
-	switch {
-	case st.Window || st.MarkPlace.Offset <= st.Batch.Offset:
-		m.at, m.asOf = index.Behind(st.Batch.Offset), asOfPlace(st.Batch)
-	default:
-		m.at, m.asOf = index.Behind(st.MarkPlace.Offset), asOfPlace(st.MarkPlace)
+	m := moment{source: s.ID, at: index.Behind(st.AsOf.Offset), asOf: asOfPlace(st.AsOf)}
+	if st.Batch {
+		m.last = st.AsOf
+	} else {
 		m.asOf.Time = nil // a damaged message or a connection's end, no batch
 	}
-	if st.Batch.Offset == 0 && st.MarkPlace.Offset == 0 {
+	if st.AsOf.Offset == 0 {
 		m.unproven = &Doubt{Cause: DoubtNoEvidence}
 	}
 	return m

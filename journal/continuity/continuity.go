@@ -123,7 +123,7 @@ func (s *State) Last() [][]byte { return s.last }
 // next is the first message behind an unknown time. It returns the mark to journal, if one is due at this position.
 func (s *State) RecorderStarts(cause Break) Cause {
 	mark := s.closeWindow()
-	if s.Seq != 0 || s.last != nil {
+	if s.heard() {
 		s.Break = cause
 	}
 	return mark
@@ -131,17 +131,20 @@ func (s *State) RecorderStarts(cause Break) Cause {
 
 // Disconnects opens the window of R5.
 func (s *State) Disconnects() {
-	if s.Seq != 0 || s.last != nil {
+	s.Window = true
+	if s.heard() {
 		s.Break = ConnectionBroken
-		s.Window = true
 	}
 }
+
+// heard reports whether any message of the source was received.
+func (s *State) heard() bool { return s.Seq != 0 || s.last != nil }
 
 // Connects ends the window of R5, and begins a connection: the next message is its first, whatever came in the window. The
 // returned cause is not CauseNone where a mark lies at this position: messages arrived in the window, and which
 // connection they came by is not known.
 func (s *State) Connects() Cause {
-	if s.Break == Unbroken && (s.Seq != 0 || s.last != nil) {
+	if s.Break == Unbroken && s.heard() {
 		s.Break = ConnectionBroken
 	}
 	return s.closeWindow()
@@ -161,7 +164,7 @@ func (s *State) closeWindow() Cause {
 // the source's last message, so that a loss may be its fault.
 func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow bool) Verdict {
 	if s.Epoch == 0 {
-		s.Epoch = 1
+		s.Epoch, s.HasEventID = 1, true // event ids begin at 1: the one before the first is 0
 	}
 	v := Verdict{InWindow: s.Window}
 	duplicate := sameFrames(frames, s.last)
@@ -207,20 +210,23 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 	return v
 }
 
-// goesOn reports whether b's numbers are the ones that come next (R3).
+// goesOn reports whether b's numbers are the ones that come next (R3). Nothing comes next to the largest.
 func (s *State) goesOn(b *event.Batch) bool {
-	if b.Seq != s.Seq+1 {
+	if b.Seq == 0 || b.Seq-1 != s.Seq {
 		return false
 	}
-	return !s.HasEventID || len(b.Events) == 0 || !b.Events[0].HasID || b.Events[0].ID == s.EventID+1
+	if !s.HasEventID || len(b.Events) == 0 || !b.Events[0].HasID {
+		return true
+	}
+	return b.Events[0].ID != 0 && b.Events[0].ID-1 == s.EventID
 }
 
 // discontinue judges a message that does not follow: which cause, which gap, where the mark lies (R3, R4, R5).
 func (s *State) discontinue(b *event.Batch, slow bool, v *Verdict) {
 	known := s.HasEventID && len(b.Events) > 0 && b.Events[0].HasID
-	back := known && b.Events[0].ID <= s.EventID
+	back := known && s.Seq != 0 && b.Events[0].ID <= s.EventID
 	var jump uint64 // missing event_ids; meaningful where known and not back
-	if known && !back {
+	if known && b.Events[0].ID > s.EventID {
 		jump = b.Events[0].ID - s.EventID - 1
 	}
 	broken := s.Break != Unbroken

@@ -1,0 +1,64 @@
+# kvjournal: make run and make test do all their set-up on a bare Debian or Ubuntu with Go and a C compiler.
+
+SHELL := /bin/bash
+DIR ?= kvjournal-data
+ENDPOINT ?=
+MASTER ?=
+DURATION ?=
+# Tests that kill, soak or measure take their size from here.
+KILLS ?= 20
+FUZZTIME ?= 30s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
+PACKAGES := ./...
+
+.PHONY: help setup build run test lint bench figures crash fuzz clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+# libzmq and pkg-config come from the system's package manager, modules from Go.
+setup:
+	@command -v go >/dev/null || { echo "Go is missing: see https://go.dev/doc/install" >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null || { echo "a C compiler is missing: apt-get install gcc libc6-dev" >&2; exit 1; }
+	@if ! pkg-config --exists libzmq 2>/dev/null; then \
+		command -v apt-get >/dev/null || { echo "libzmq (4.3 or later, with headers) and pkg-config are missing: install them" >&2; exit 1; }; \
+		echo "installing libzmq3-dev and pkg-config"; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+		$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq libzmq3-dev pkg-config >/dev/null; \
+	fi
+	@go mod download
+
+build: setup ## build bin/kvjournal and bin/mooncakesim
+	@mkdir -p bin
+	go build -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/kvjournal ./cmd/mooncakesim
+
+run: build ## record, index and serve; ENDPOINT=tcp://host:5557 MASTER=http://host:9003, else a simulated master; DURATION=20s
+	@DIR='$(DIR)' ENDPOINT='$(ENDPOINT)' MASTER='$(MASTER)' DURATION='$(DURATION)' bash cmd/kvjournal/packaging/run.sh
+
+test: setup ## the whole test suite, with the race detector
+	go test -race -timeout 15m $(PACKAGES)
+
+lint: setup ## gofmt, go vet, staticcheck
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt: $$bad" >&2; exit 1; }
+	go vet $(PACKAGES)
+	go run $(STATICCHECK) $(PACKAGES)
+
+bench: setup ## benchmarks of the packages
+	go test -run '^$$' -bench . -benchtime 2s $(PACKAGES)
+
+figures: build ## the product's figures on this machine: flat out, disk, first answer after kill -9
+	bash cmd/kvjournal/packaging/figures.sh
+
+crash: setup ## kill -9 of a real recorder under load, KILLS=20 times
+	KVJOURNAL_KILLS=$(KILLS) go test -run 'Kill' -timeout 60m -v ./cmd/kvjournal
+
+fuzz: setup ## each fuzz target for FUZZTIME=30s
+	@set -e; for pkg in $$(go list $(PACKAGES)); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+clean: ## remove what was built
+	rm -rf bin
