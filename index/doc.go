@@ -1,0 +1,46 @@
+// Package index computes from the journal what questions need: for every object and medium the events about it, and for every
+// scope and source what casts doubt on them. It is a function of the journal: a damaged or older one is thrown away and
+// computed again, with the same rows.
+//
+// # Invariants
+//
+//  1. Blind writes: applying a record reads nothing from the database. What must be remembered (where each source stands) is
+//     a row of its own, read once at Open.
+//  2. A mark and a clear are one row, whatever the number of objects; nothing that they put in doubt is rewritten. Readers compare
+//     positions.
+//  3. There is no write-ahead log. Every batch carries the offset it was applied up to, and Pebble flushes in commit order:
+//     after a crash the index is exactly the state at that offset, and the rest comes from the journal again. It flushes
+//     every 150,000 events or 30 s, which bounds that.
+//  4. Only what is durable in the journal is applied.
+//
+// # Rows
+//
+// The first byte names the keyspace (keys.go). scope is source (u32) · backend · tenant; texts end in 00 01, and 00 in them is written 00 FF,
+// so that the order of the keys is the order of the bytes. position↓ is offset and event, each as a length-prefixed
+// integer with all bits turned over: the newest comes first, in 4 to 6 bytes.
+//
+//	h | scope | object | medium | position↓  -> evidence        every event of an object: its past in one prefix seek
+//	l | scope | object | medium              -> position, evidence   where the newest event is `stored`: what is there now
+//	c | scope | position↓                    -> evidence        every `cleared`
+//	e | scope | position↓                    -> evidence        those that confirm absence
+//	k | scope                                -> nothing         it was seen
+//	m | source | offset                      -> mark            how far it extends, cause, times
+//	g | source | offset | n                  -> JSON            a line of gaps
+//	s | source                               -> JSON            where the source stands, counters
+//	a                                        -> applied offset
+//	j                                        -> format version, id of the journal
+//
+// Evidence is flags u8 (stored, has id, has time), then varints: epoch, seq, event_id, received (ms), received - time: an
+// answer needs nothing else. A medium is one byte for cpu and disk, else 03 and its name.
+//
+// Bloom filters know the prefix up to the object (of h and l) or the scope (of c and e): split in keys.go.
+//
+// A `removed` deletes the live row. A clear does not: readers compare with the newest clear of the scope, and a range deletion comes
+// at most once per scope and 10 minutes, because thousands of them over one scope make every seek slow.
+//
+// # Sorted batches
+//
+// Rows of 16,384 events are sorted before they are written (eventrows.go), since the memtable goes on searching where
+// it inserted last. Measured with BenchmarkCatchUp, 2 million events of a cache's life, both on the same busy 2-core machine: 9.9 µs an event
+// unsorted, 5.9 µs sorted; in the profile the skiplist fell from 8.0 s to 1.1 s.
+package index

@@ -1,0 +1,74 @@
+// Package journal is the log: everything that was received, exactly as received, and every fact that can change an answer, in
+// the order in which it happened. The index is computed from it and holds nothing that is not in it.
+//
+// # Invariants
+//
+//  1. An offset names one record for ever: 1, 2, 3, … over all sources, never reused. Offsets that were acknowledged and
+//     then lost with a damaged disk stay unused; a TailLost record says so.
+//  2. A record's raw bytes come back exactly as they were received.
+//  3. Nothing is shown to a reader (Block, NextBlock, Durable) before it is durable: a reader never knows what a crash can
+//     take back. Pebble shows a write before its log is synced, so readers go by Durable, not by what they find.
+//  4. Continuity is judged once, before a message is appended; its verdict is in the header, and nothing that reads the
+//     journal judges again.
+//
+// # Durability
+//
+// Durable (what `stats` shows as durable_offset) is moved after the write-ahead log was synced. Up to there everything
+// survives a crash of the process and of the machine. Behind it are at most two commits: what was received in the last
+// few milliseconds.
+//
+// # Bytes
+//
+// DIR/journal/ is a Pebble database. The first byte of a key names its family (keys.go); numbers in keys are big-endian, times
+// have their sign bit turned over so that their order is the order of the bytes.
+//
+//	b | offset of the first record                -> block
+//	c | source                                    -> offset of its newest message, continuity state
+//	i | source | sha256 of a capture, hex         -> JSON: how much of it was imported
+//	m | name                                      -> id, totals, sealed (how far the sealer came)
+//	n | source                                    -> JSON: name, endpoints, masters
+//	o | source | first offset of a block          -> the time of its time row, if it has one
+//	p | source | lowest time                      -> highest time, newest offset: publisher time passed twice
+//	s | source | epoch | first seq | first offset -> nothing
+//	t | source | highest time so far | first offset of the block -> nothing
+//
+// A block is a run of consecutive records. Rows of the families o, s and t stand beside it, written in the same batch, one per source
+// (and epoch) that it holds: so a sequence number and a moment are one seek, and a scan of the headers of one block.
+//
+//	+---------+-------+---------+-----------+-----------+-------------+=======+=========+---------+
+//	| version | flags |  count  | table raw | table len | payload raw | table | payload | crc32c  |
+//	|   u8    |  u8   | uvarint |  uvarint  |  uvarint  |   uvarint   |       |         | u32 LE  |
+//	+---------+-------+---------+-----------+-----------+-------------+=======+=========+---------+
+//
+// flags: 1 the table, 2 the payload is a zstd frame; else it is stored as it is. The checksum covers the block's key and
+// all bytes before it. The table is stored by column, because neighbours in a column hardly differ; first the length of each
+// column, then the columns, each value a difference to the record before unless said otherwise:
+//
+//	kind u8 and flags u8 (no difference) · source · epoch · seq · time (ms) · received (ns) ·
+//	number of events (no difference) · payload length (no difference) ·
+//	rare: what few records have: damage, mark, gap, frame lengths
+//
+// The payload is the records' raw bytes, one behind the other. A message of the usual shape (an empty frame, eight bytes of seq,
+// a payload) is only its third frame here, since the rest is in the table.
+//
+// The table is compressed apart from the payload so that a search by time or number, which reads headers only, does
+// not decompress messages.
+//
+// # Blocks and the sealer
+//
+// A commit takes all that arrived during the commit before. Under load that fills blocks of Options.BlockRaw; under
+// light load a block holds one message, and the sealer merges small blocks later, by the rules in seal.go. There is one format
+// for both.
+//
+// # Why the families are in this order
+//
+// Block keys only grow. With 'b' the first of all, the key range of a freshly flushed table is [newest blocks … rows], and
+// overlaps only the rows of older tables: compactions rewrite rows and leave blocks alone. With blocks last, every flush
+// would overlap all blocks ever written.
+//
+// # The head file
+//
+// DIR/head holds the newest durable offset, rewritten at most once a second (head.go). At Open it and the index's applied offset are compared
+// with the newest block: if either knows more, the tail of the log was lost, and Open writes that down as a record, which
+// marks every source, before anything else is appended.
+package journal

@@ -1,0 +1,17 @@
+// Package recorder brings what sockets and captures deliver into a journal.
+//
+//	socket  ──subscribe──▶ bounded buffer ──▶ Feed: scan, judge ──▶ group ──▶ journal
+//	capture ──────────────────────────────────▶ Feed ───────────────▶ group ──▶ journal
+//
+// # Invariants
+//
+//  1. A Feed is the only way into a journal, so a stream and its capture give the same records, but for the recorder's own facts
+//     (started, stopped), which an import does not write.
+//  2. A message that was received is never thrown away: when the buffer is full nothing more is read, and the publisher drops at
+//     its own high-water mark; that loss is recorder_slow.
+//  3. Where a source stands is committed in the same batch as its records: a restart goes on with the right epoch and numbers.
+//  4. When Run returns nil, everything received is durable.
+//
+// A commit takes all that the buffer holds, up to 2 MiB, while at most two commits wait for their sync: so a group is one message when
+// little comes, and grows under load.
+package recorder

@@ -1,0 +1,11 @@
+// Package service puts the parts together: a recorder with index and answers in one process (Record), a directory that only this
+// process writes to (OpenForWriting, for imports), and a directory at rest that is only read (OpenAtRest).
+//
+//	recorder ──▶ journal ──durable──▶ index ──▶ answers ◀── DIR/kvjournal.sock
+//
+// Recording comes first: it starts before the index is open, goes on when the index or the socket fails, and has the
+// processor to itself while its buffer fills (the materializer waits).
+//
+// A directory at rest is not changed, but for an index that is behind its journal: that is brought up on disk if nobody else is there,
+// and in memory otherwise (datadir.Overlay), so that every reader has the same answers.
+package service
