@@ -41,7 +41,7 @@ func (r *blockRows) add(h *Header) {
 	if !known {
 		r.places = append(r.places, h.Source)
 	}
-	if h.Kind != Message || !h.HasSeq {
+	if h.Kind != Message || !h.HasSeq || h.Duplicate { // a duplicate's row would hide its original
 		return
 	}
 	for _, s := range r.seqs {
@@ -89,7 +89,7 @@ func (g *Group) Add(h *Header, frames [][]byte) uint64 {
 	for _, f := range frames {
 		size += len(f)
 	}
-	if g.build.count > 0 && (len(g.build.payload)+size > maxBlockRaw || len(g.build.payload) >= g.j.opts.BlockRaw) {
+	if g.build.count > 0 && (g.build.raw+size > maxBlockRaw || g.build.raw >= g.j.opts.BlockRaw) {
 		g.finishBlock()
 	}
 	offset := g.j.next

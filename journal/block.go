@@ -6,6 +6,8 @@ import (
 	"hash/crc32"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/kvjournal/kvjournal/journal/internal/pack"
 )
 
 const (
@@ -17,10 +19,8 @@ const (
 	maxDecoded = 1 << 31
 )
 
-const (
-	blockTableZstd = 1 << iota
-	blockPayloadZstd
-)
+// blockTableZstd: the table is a zstd frame. Payloads are always packed (journal/internal/pack).
+const blockTableZstd = 1
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -86,28 +86,31 @@ func (c *codec) expand(dst, stored []byte, compressed bool, rawLen uint64) ([]by
 type builder struct {
 	first   uint64
 	count   int
+	raw     int // bytes of the payloads
 	table   tableWriter
-	payload []byte
+	payload pack.Encoder
 	scratch []byte
 }
 
 func (b *builder) reset(first uint64) {
-	b.first, b.count = first, 0
+	b.first, b.count, b.raw = first, 0, 0
 	b.table.reset()
-	b.payload = b.payload[:0]
+	b.payload.Reset()
 }
 
 func (b *builder) add(h *Header, frames [][]byte) {
-	plain := isPlain(h, frames)
-	n := len(b.payload)
+	plain, size := isPlain(h, frames), 0
 	if plain {
-		b.payload = append(b.payload, frames[2]...)
+		size = len(frames[2])
+		b.payload.Add(frames[2])
 	} else {
 		for _, f := range frames {
-			b.payload = append(b.payload, f...)
+			size += len(f)
 		}
+		b.payload.AddRaw(frames...)
 	}
-	b.table.add(h, plain, frames, len(b.payload)-n)
+	b.table.add(h, plain, frames, size)
+	b.raw += size
 	b.count++
 }
 
@@ -120,14 +123,11 @@ func (b *builder) appendBlock(dst []byte, c *codec) []byte {
 	dst = binary.AppendUvarint(dst, uint64(b.count))
 	dst = binary.AppendUvarint(dst, uint64(len(b.scratch)))
 	dst = binary.AppendUvarint(dst, uint64(len(table)))
-	dst = binary.AppendUvarint(dst, uint64(len(b.payload)))
+	dst = binary.AppendUvarint(dst, uint64(b.raw))
 	dst = append(dst, table...)
-	dst, payloadZ := c.compress(dst, b.payload)
+	dst = b.payload.AppendTo(dst, c.enc)
 	if tableZ {
 		dst[start+1] |= blockTableZstd
-	}
-	if payloadZ {
-		dst[start+1] |= blockPayloadZstd
 	}
 	return binary.LittleEndian.AppendUint32(dst, blockChecksum(b.first, dst[start:]))
 }
@@ -145,13 +145,12 @@ type Block struct {
 	First   uint64
 	entries []entry
 	payload []byte
-	// stored keeps what is needed to decompress the payload when it is first asked for.
-	stored     []byte
-	compressed bool
-	rawLen     uint64
-	loaded     bool
-	codec      *codec
-	tableBuf   []byte
+	// stored is the packed payload, which is unpacked when it is first asked for.
+	stored   []byte
+	rawLen   uint64
+	loaded   bool
+	codec    *codec
+	tableBuf []byte
 }
 
 // Len is the number of records.
@@ -179,7 +178,7 @@ func (b *Block) load() error {
 	if b.loaded {
 		return nil
 	}
-	p, err := b.codec.expand(b.payload, b.stored, b.compressed, b.rawLen)
+	p, err := pack.Unpack(b.payload[:0], b.stored, int(b.rawLen), b.codec.dec)
 	if err != nil {
 		return &CorruptError{Offset: b.First, What: "payload: " + err.Error()}
 	}
@@ -213,7 +212,7 @@ func (b *Block) decode(first uint64, stored []byte, c *codec) error {
 	b.tableBuf = table
 	b.First, b.rawLen, b.codec = first, payloadRaw, c
 	b.stored = append(b.stored[:0], head.b[tableLen:]...)
-	b.compressed, b.loaded = flags&blockPayloadZstd != 0, false
+	b.loaded = false
 	b.entries, err = decodeTable(b.entries[:0], table, int(count), int(payloadRaw))
 	if err != nil {
 		return fail(err.Error())

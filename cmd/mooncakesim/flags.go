@@ -29,6 +29,7 @@ and the losses of the real publisher. Ctrl-C ends it; the last line, on stdout, 
   mooncakesim --rate 0 --duration 10s                        as fast as it can
   mooncakesim --queue-capacity 256 --burst 5000              losses in the queue, every 5 s
   mooncakesim --restart-every 20s --truth truth.jsonl.zst    restarts, and what was true
+  mooncakesim --capture day.kvcap.zst --events 1000000       no socket: a file for kvjournal import
 
 Flags:
 `
@@ -49,6 +50,9 @@ type flags struct {
 	backendID     string
 	racyClears    bool
 	truth         string
+	capture       string
+	events        int
+	batch         int
 }
 
 // parse reads the command line. It prints the usage to help, and returns pflag.ErrHelp, if the line asks for it.
@@ -73,6 +77,10 @@ func parse(args []string, help io.Writer) (*flags, error) {
 	set.StringVar(&f.backendID, "backend-id", mooncaketest.DefaultBackendID, "backend_id of all events")
 	set.BoolVar(&f.racyClears, "racy-clears", false, "store some objects between a remove-all's last removed and its cleared; they live on, as on some real masters")
 	set.StringVar(&f.truth, "truth", "", "write the true state to this `file` (JSON lines; compressed if it ends in .zst): changes stop for 400 ms every 3 s, a line is written and flushed once the queue is empty, and one more at the end")
+
+	set.StringVar(&f.capture, "capture", "", "open no socket; write what would be received to this .kvcap or .kvcap.zst `file`, --events of them")
+	set.IntVar(&f.events, "events", 1_000_000, "`number` of events of a --capture")
+	set.IntVar(&f.batch, "batch", mooncaketest.BatchEvents, "`events` a message of a --capture, 1 to 64")
 
 	if err := set.Parse(args); err != nil {
 		return nil, err
@@ -99,6 +107,8 @@ func (f *flags) check() error {
 	must(f.queueCapacity >= 1, "--queue-capacity %d: must be at least 1", f.queueCapacity)
 	must(f.burst >= 0, "--burst %d: must not be negative", f.burst)
 	must(f.restartEvery >= 0, "--restart-every %v: must not be negative", f.restartEvery)
+	must(f.events >= 1, "--events %d: must be at least 1", f.events)
+	must(f.batch >= 1 && f.batch <= mooncaketest.BatchEvents, "--batch %d: must be 1 to %d", f.batch, mooncaketest.BatchEvents)
 	must(f.backendID != "", "--backend-id: must not be empty")
 	return errors.Join(errs...)
 }

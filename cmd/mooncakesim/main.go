@@ -40,7 +40,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, statusLin
 		fmt.Fprintf(stderr, "mooncakesim: %v\nSee mooncakesim --help.\n", err)
 		return exitUsage
 	}
-	if err := simulate(ctx, f, stdout, stderr, statusLine); err != nil {
+	work := func() error { return simulate(ctx, f, stdout, stderr, statusLine) }
+	if f.capture != "" {
+		work = func() error { return writeCapture(ctx, f, stdout) }
+	}
+	if err := work(); err != nil {
 		fmt.Fprintf(stderr, "mooncakesim: %v\n", err)
 		return exitFailed
 	}

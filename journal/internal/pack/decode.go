@@ -1,0 +1,155 @@
+package pack
+
+import (
+	"errors"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// ErrPacked is returned for bytes that are no packed block.
+var ErrPacked = errors.New("packed block does not decode")
+
+// maxSmall bounds what a block may claim for its small columns beyond the bytes it unpacks to.
+const maxSmall = 1 << 20
+
+// Unpack appends the messages of a packed block, one behind the other, to dst. They must be exactly size bytes. It allocates no more than
+// the block's own bytes and size call for.
+func Unpack(dst, packed []byte, size int, z *zstd.Decoder) ([]byte, error) {
+	head := cursor{b: packed}
+	rawLen, storedLen := head.uvarint(), head.uvarint()
+	small := head.bytes(storedLen)
+	// A raw message stands in small as it is; definitions and numbers come on top, a few bytes per byte of message at most.
+	if head.bad || rawLen > 4*uint64(size)+maxSmall {
+		return dst, ErrPacked
+	}
+	if storedLen != rawLen {
+		var err error
+		if small, err = z.DecodeAll(small, make([]byte, 0, rawLen)); err != nil || uint64(len(small)) != rawLen {
+			return dst, ErrPacked
+		}
+	}
+	d := decoder{hex: cursor{b: head.b}, limit: len(dst) + size}
+	if !d.columns(small) {
+		return dst, ErrPacked
+	}
+	dst, ok := d.messages(dst)
+	if !ok || len(dst) != d.limit || !d.used() {
+		return dst, ErrPacked
+	}
+	return dst, nil
+}
+
+type decoder struct {
+	cols     [columns]cursor
+	hex      cursor
+	shapes   []shape
+	tails    [][]byte
+	time, id uint64
+	limit    int
+	key      []byte
+}
+
+// columns splits small, and reads the definitions.
+func (d *decoder) columns(small []byte) bool {
+	head := cursor{b: small}
+	var lens [columns]uint64
+	for i := range lens {
+		lens[i] = head.uvarint()
+	}
+	for i := range d.cols {
+		d.cols[i].b = head.bytes(lens[i])
+	}
+	if head.bad || len(head.b) != 0 {
+		return false
+	}
+	c := &d.cols[colShapes]
+	for len(c.b) > 0 && !c.bad && len(d.shapes) < maxShapes {
+		d.shapes = append(d.shapes, readShape(c))
+	}
+	t := &d.cols[colTails]
+	for len(t.b) > 0 && !t.bad && len(d.tails) < maxTails {
+		tail := t.bytes(t.uvarint())
+		if len(tail) == 0 {
+			return false
+		}
+		d.tails = append(d.tails, tail)
+	}
+	return !c.bad && !t.bad
+}
+
+// used reports whether every column was read to its end.
+func (d *decoder) used() bool {
+	for i := range d.cols {
+		if d.cols[i].bad || len(d.cols[i].b) != 0 {
+			return false
+		}
+	}
+	return !d.hex.bad && len(d.hex.b) == 0
+}
+
+func (d *decoder) messages(dst []byte) ([]byte, bool) {
+	for len(d.cols[colForm].b) > 0 {
+		form := d.cols[colForm].byte()
+		if form == 0 {
+			dst = append(dst, d.cols[colRaw].bytes(d.cols[colRawLen].uvarint())...)
+			if d.cols[colRaw].bad || d.cols[colRawLen].bad || len(dst) > d.limit {
+				return dst, false
+			}
+			continue
+		}
+		if int(form) > len(d.tails) {
+			return dst, false
+		}
+		tail := d.tails[form-1]
+		d.time = d.cols[colTime].delta(d.time)
+		n := d.cols[colCount].uvarint()
+		if n > 0xffff {
+			return dst, false
+		}
+		dst = appendUint(append(dst, tail[0]), d.time)
+		dst = appendArrayHead(dst, int(n))
+		for range n {
+			var ok bool
+			if dst, ok = d.event(dst); !ok {
+				return dst, false
+			}
+		}
+		if dst = append(dst, tail[1:]...); len(dst) > d.limit {
+			return dst, false
+		}
+	}
+	return dst, true
+}
+
+// event appends the next event.
+func (d *decoder) event(dst []byte) ([]byte, bool) {
+	c := &d.cols
+	number := int(c[colShape].byte())
+	if number >= len(d.shapes) {
+		return dst, false
+	}
+	s := &d.shapes[number]
+	var v values
+	for _, h := range s.holes {
+		switch h {
+		case holeID:
+			v.id = c[colID].delta(d.id + 1)
+			d.id = v.id
+		case holeStamp:
+			v.stamp = c[colStamp].delta(d.time)
+		case holeKey:
+			d.key = readKey(d.key[:0], &c[colText], &d.hex)
+			v.key = d.key
+		case holeText:
+			v.text = c[colText].bytes(c[colText].uvarint())
+		case holeSuffix:
+		default:
+			return dst, false
+		}
+	}
+	if c[colShape].bad || c[colID].bad || c[colStamp].bad || c[colText].bad || d.hex.bad {
+		return dst, false
+	}
+	dst = s.write(dst, &v)
+	return dst, len(dst) <= d.limit
+}

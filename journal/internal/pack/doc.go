@@ -1,0 +1,29 @@
+// Package pack lays the payloads of a block's messages out by column, so that compression sees like beside like. It gives back
+// exactly the bytes that it was given, whatever they are.
+//
+// A publisher's events differ in little: a number that goes up by one, a time, a key of which most is 64 random hex digits. All
+// else (field names, nils, model, tenant, medium) is the same in event after event. So an event is kept as its shape, which
+// is stored once a block, and its variable values:
+//
+//	shape   literal bytes with holes:   …event_id <ID> …timestamp <TIME> …group_id <PREFIX+KEY> object_key <KEY> seq_hashes…
+//	ID      what it is above the number before + 1        (0, mostly)
+//	TIME    what it is above the batch's time             (0, mostly)
+//	KEY     its text, and apart from that its runs of hex digits, two a byte
+//	TEXT    a group_id that does not end in the key
+//
+// A value fits a hole only if its MessagePack form is the shortest one, so that it can be written again from the value alone. A
+// message with anything that fits nowhere is kept raw, byte for byte; nothing is ever rejected.
+//
+// # Bytes
+//
+//	small raw uvarint | small len uvarint | small | hex
+//
+// small is one zstd frame (or the bytes themselves where small len = small raw): the length of each column, uvarint, then the columns
+// in the order of the constants in columns.go. hex, two digits a byte, is random and is not compressed.
+//
+// # Measured
+//
+// mooncakesim --capture, 1,000,000 events of 380 B (64 a message) and of 400 B (1 a message), blocks of 256 KiB, against one zstd frame
+// of the raw bytes at the fastest level: see journal/doc.go for the sizes; packing and its zstd take about a third of the processor time
+// of that frame, since zstd sees a tenth of the bytes.
+package pack

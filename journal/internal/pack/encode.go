@@ -1,0 +1,178 @@
+package pack
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Encoder packs the messages of one block. The zero value is ready; Reset begins the next block.
+type Encoder struct {
+	cols   [columns][]byte
+	hex    []byte
+	shapes []shape
+	tails  [][]byte
+	recent int // the shape of the event before
+	time   uint64
+	id     uint64
+	small  []byte
+}
+
+// Reset forgets everything.
+func (e *Encoder) Reset() {
+	for i := range e.cols {
+		e.cols[i] = e.cols[i][:0]
+	}
+	e.hex, e.shapes, e.tails = e.hex[:0], e.shapes[:0], e.tails[:0]
+	e.recent, e.time, e.id = 0, 0, 0
+}
+
+// Add packs one message's payload; any bytes will do.
+func (e *Encoder) Add(payload []byte) {
+	if !e.message(payload) {
+		e.AddRaw(payload)
+	}
+}
+
+// AddRaw keeps bytes as they are.
+func (e *Encoder) AddRaw(parts ...[]byte) {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+		e.cols[colRaw] = append(e.cols[colRaw], p...)
+	}
+	e.cols[colForm] = append(e.cols[colForm], 0)
+	e.cols[colRawLen] = binary.AppendUvarint(e.cols[colRawLen], uint64(n))
+}
+
+// message packs [time, [events…], …]. Where it cannot, it leaves no trace but definitions, and returns false.
+func (e *Encoder) message(b []byte) bool {
+	if len(b) == 0 || b[0] < 0x92 || b[0] > 0x9f {
+		return false
+	}
+	time, p := readUint(b, 1)
+	if p == 0 {
+		return false
+	}
+	n, p := readArray(b, p)
+	if p == 0 {
+		return false
+	}
+	marks := e.mark()
+	id := e.id
+	for range n {
+		var v values
+		s, next := e.find(b, p, &v)
+		if next == 0 {
+			e.undo(marks)
+			return false
+		}
+		p = next
+		c := &e.cols
+		c[colShape] = append(c[colShape], byte(s))
+		for _, h := range e.shapes[s].holes {
+			switch h {
+			case holeID:
+				c[colID] = zigzag(c[colID], v.id, id+1)
+				id = v.id
+			case holeStamp:
+				c[colStamp] = zigzag(c[colStamp], v.stamp, time)
+			case holeKey:
+				c[colText], e.hex = appendKey(c[colText], e.hex, v.key)
+			case holeText:
+				c[colText] = appendPart(c[colText], v.text)
+			}
+		}
+	}
+	tail := e.tail(b[0], b[p:])
+	if tail < 0 {
+		e.undo(marks)
+		return false
+	}
+	c := &e.cols
+	c[colForm] = append(c[colForm], byte(1+tail))
+	c[colTime] = zigzag(c[colTime], time, e.time)
+	c[colCount] = binary.AppendUvarint(c[colCount], uint64(n))
+	e.time, e.id = time, id
+	return true
+}
+
+// find reads the event at p by a known shape, or makes one; next is 0 where neither can be.
+func (e *Encoder) find(b []byte, p int, v *values) (s, next int) {
+	if e.recent < len(e.shapes) {
+		if next := e.shapes[e.recent].match(b, p, v); next != 0 {
+			return e.recent, next
+		}
+	}
+	for i := range e.shapes {
+		if next := e.shapes[i].match(b, p, v); next != 0 {
+			e.recent = i
+			return i, next
+		}
+	}
+	if len(e.shapes) == maxShapes {
+		return 0, 0
+	}
+	fresh, ok := shapeOf(b, p)
+	if !ok {
+		return 0, 0
+	}
+	if next = fresh.match(b, p, v); next == 0 {
+		return 0, 0
+	}
+	e.shapes = append(e.shapes, fresh)
+	e.cols[colShapes] = fresh.append(e.cols[colShapes])
+	e.recent = len(e.shapes) - 1
+	return e.recent, next
+}
+
+// tail is the number of the message's tail, -1 where there is no room for another.
+func (e *Encoder) tail(head byte, rest []byte) int {
+	for i, t := range e.tails {
+		if t[0] == head && bytes.Equal(t[1:], rest) {
+			return i
+		}
+	}
+	if len(e.tails) == maxTails || len(rest) > maxLiterals {
+		return -1
+	}
+	t := append([]byte{head}, rest...)
+	e.tails = append(e.tails, t)
+	e.cols[colTails] = appendPart(e.cols[colTails], t)
+	return len(e.tails) - 1
+}
+
+// marks remembers the lengths of the columns that a message's events write to.
+type marks struct{ shape, id, stamp, text, hex int }
+
+func (e *Encoder) mark() marks {
+	c := &e.cols
+	return marks{len(c[colShape]), len(c[colID]), len(c[colStamp]), len(c[colText]), len(e.hex)}
+}
+
+func (e *Encoder) undo(m marks) {
+	c := &e.cols
+	c[colShape], c[colID], c[colStamp], c[colText] = c[colShape][:m.shape], c[colID][:m.id], c[colStamp][:m.stamp], c[colText][:m.text]
+	e.hex = e.hex[:m.hex]
+}
+
+// AppendTo appends the packed block.
+func (e *Encoder) AppendTo(dst []byte, z *zstd.Encoder) []byte {
+	small := e.small[:0]
+	for i := range e.cols {
+		small = binary.AppendUvarint(small, uint64(len(e.cols[i])))
+	}
+	for i := range e.cols {
+		small = append(small, e.cols[i]...)
+	}
+	e.small = small
+	compressed := z.EncodeAll(small, nil)
+	if len(compressed) >= len(small) {
+		compressed = small
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(small)))
+	dst = binary.AppendUvarint(dst, uint64(len(compressed)))
+	dst = append(dst, compressed...)
+	return append(dst, e.hex...)
+}

@@ -1,0 +1,70 @@
+package pack
+
+import "encoding/binary"
+
+// A key is kept as parts: text (length uvarint, bytes) and a run of lower-case hex digits (half their number, uvarint; the digits are in
+// hex, two a byte), and so on until a run of none.
+
+// digits maps a byte to its value as a lower-case hex digit, 0xff where it is none.
+var digits = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 0xff
+	}
+	for i, c := range "0123456789abcdef" {
+		t[c] = byte(i)
+	}
+	return t
+}()
+
+const digitText = "0123456789abcdef"
+
+func appendKey(text, hex, key []byte) (newText, newHex []byte) {
+	begin := 0
+	for i := 0; i < len(key); {
+		if digits[key[i]] == 0xff {
+			i++
+			continue
+		}
+		mark, from := len(hex), i
+		for i+1 < len(key) {
+			hi, lo := digits[key[i]], digits[key[i+1]]
+			if (hi|lo)&0xf0 != 0 {
+				break
+			}
+			hex = append(hex, hi<<4|lo)
+			i += 2
+		}
+		if i-from < minHex {
+			hex = hex[:mark]
+			i = max(i, from+1)
+			continue
+		}
+		text = appendPart(text, key[begin:from])
+		text = binary.AppendUvarint(text, uint64(i-from)/2)
+		begin = i
+	}
+	text = appendPart(text, key[begin:])
+	return append(text, 0), hex
+}
+
+func appendPart(dst, s []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(s)))
+	return append(dst, s...)
+}
+
+// readKey appends the next key to dst.
+func readKey(dst []byte, text, hex *cursor) []byte {
+	for {
+		dst = append(dst, text.bytes(text.uvarint())...)
+		n := text.uvarint()
+		if n == 0 || text.bad {
+			return dst
+		}
+		for _, c := range hex.bytes(n) {
+			dst = append(dst, digitText[c>>4], digitText[c&15])
+		}
+		if hex.bad {
+			return dst
+		}
+	}
+}
