@@ -16,6 +16,8 @@ const (
 	idleWait = 100 * time.Millisecond
 	// stallTick is the time between two looks at the sockets while the Buffer is full.
 	stallTick = 20 * time.Millisecond
+	// stallTellEvery bounds how often the log tells of a full Buffer: under overload it is full many times a second.
+	stallTellEvery = 10 * time.Second
 	// backlogMessages bounds Item.Backlog: what a publisher queues (10,000), our receive mark (1,000) and what the
 	// kernel's buffers hold at both ends (about 10 MB: 20,000 messages of 500 B), doubled.
 	backlogMessages = 1 << 16
@@ -40,6 +42,7 @@ type Subscriber struct {
 	pending     []capture.Kind // drained while a message waited for space: they stand behind it
 	slow        bool
 	backlog     int
+	stallTold   time.Time // when the log last told of a full Buffer
 }
 
 // New checks the options. Nothing is opened before Run. The context stays its owner's: he terminates it after Run has
@@ -207,7 +210,11 @@ func (s *Subscriber) push(ctx context.Context, rec capture.Record) error {
 		s.status.stalled.Store(false)
 		s.status.stallTime.Add(int64(time.Since(started)))
 	}()
-	s.o.Logger.Warn("buffer full: not reading", "endpoint", s.o.Endpoint, "buffer_bytes", s.buf.Bytes())
+	if started.Sub(s.stallTold) >= stallTellEvery {
+		s.stallTold = started
+		s.o.Logger.Warn("buffer full: not reading until the disk has caught up; the publisher drops what it cannot send meanwhile",
+			"endpoint", s.o.Endpoint, "buffer_bytes", s.buf.Bytes(), "times_so_far", s.status.stalls.Load())
+	}
 	tick := time.NewTicker(stallTick)
 	defer tick.Stop()
 	force := false
