@@ -9,23 +9,39 @@ import (
 
 // Encoder packs the messages of one block. The zero value is ready; Reset begins the next block.
 type Encoder struct {
-	cols   [columns][]byte
-	hex    []byte
-	shapes []shape
-	tails  [][]byte
-	recent int // the shape of the event before
-	time   uint64
-	id     uint64
-	small  []byte
+	cols  [columns][]byte
+	hex   []byte
+	tails [][]byte
+	time  uint64
+	id    uint64
+	small []byte
+
+	// known are the shapes seen so far, in any block: a publisher's next block has those of the last one.
+	known   []knownShape
+	recent  int // the shape of the event before
+	block   uint32
+	defined int // in this block
 }
 
-// Reset forgets everything.
+// knownShape is a shape, and its number in the block that defines it.
+type knownShape struct {
+	shape
+	definition []byte
+	block      uint32
+	number     byte
+}
+
+// Reset begins a block.
 func (e *Encoder) Reset() {
 	for i := range e.cols {
 		e.cols[i] = e.cols[i][:0]
 	}
-	e.hex, e.shapes, e.tails = e.hex[:0], e.shapes[:0], e.tails[:0]
-	e.recent, e.time, e.id = 0, 0, 0
+	e.hex, e.tails = e.hex[:0], e.tails[:0]
+	e.time, e.id, e.defined = 0, 0, 0
+	e.block++
+	if len(e.known) == maxShapes {
+		e.known = e.known[:0] // make room: whoever sends so many kinds goes on to send others
+	}
 }
 
 // Add packs one message's payload; any bytes will do.
@@ -64,14 +80,14 @@ func (e *Encoder) message(b []byte) bool {
 	for range n {
 		var v values
 		s, next := e.find(b, p, &v)
-		if next == 0 {
+		if next == 0 || !e.define(s) {
 			e.undo(marks)
 			return false
 		}
 		p = next
 		c := &e.cols
-		c[colShape] = append(c[colShape], byte(s))
-		for _, h := range e.shapes[s].holes {
+		c[colShape] = append(c[colShape], s.number)
+		for _, h := range s.holes {
 			switch h {
 			case holeID:
 				c[colID] = zigzag(c[colID], v.id, id+1)
@@ -99,32 +115,45 @@ func (e *Encoder) message(b []byte) bool {
 }
 
 // find reads the event at p by a known shape, or makes one; next is 0 where neither can be.
-func (e *Encoder) find(b []byte, p int, v *values) (s, next int) {
-	if e.recent < len(e.shapes) {
-		if next := e.shapes[e.recent].match(b, p, v); next != 0 {
-			return e.recent, next
+func (e *Encoder) find(b []byte, p int, v *values) (s *knownShape, next int) {
+	if e.recent < len(e.known) {
+		if next := e.known[e.recent].match(b, p, v); next != 0 {
+			return &e.known[e.recent], next
 		}
 	}
-	for i := range e.shapes {
-		if next := e.shapes[i].match(b, p, v); next != 0 {
+	for i := range e.known {
+		if next := e.known[i].match(b, p, v); next != 0 {
 			e.recent = i
-			return i, next
+			return &e.known[i], next
 		}
 	}
-	if len(e.shapes) == maxShapes {
-		return 0, 0
+	if len(e.known) == maxShapes {
+		return nil, 0
 	}
 	fresh, ok := shapeOf(b, p)
 	if !ok {
-		return 0, 0
+		return nil, 0
 	}
 	if next = fresh.match(b, p, v); next == 0 {
-		return 0, 0
+		return nil, 0
 	}
-	e.shapes = append(e.shapes, fresh)
-	e.cols[colShapes] = fresh.append(e.cols[colShapes])
-	e.recent = len(e.shapes) - 1
-	return e.recent, next
+	e.recent = len(e.known)
+	e.known = append(e.known, knownShape{shape: fresh, definition: fresh.append(nil), block: e.block - 1})
+	return &e.known[e.recent], next
+}
+
+// define gives a shape a number in this block, if it has none yet and there is room.
+func (e *Encoder) define(s *knownShape) bool {
+	if s.block == e.block {
+		return true
+	}
+	if e.defined == maxShapes {
+		return false
+	}
+	s.block, s.number = e.block, byte(e.defined)
+	e.cols[colShapes] = append(e.cols[colShapes], s.definition...)
+	e.defined++
+	return true
 }
 
 // tail is the number of the message's tail, -1 where there is no room for another.
