@@ -56,7 +56,7 @@ crash: setup ## kill -9 of a real recorder under load, KILLS=20 times
 fuzz: setup ## each fuzz target for FUZZTIME=30s
 	@set -e; for pkg in $$(go list $(PACKAGES)); do \
 		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
 		done; \
 	done
 
