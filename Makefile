@@ -18,7 +18,7 @@ help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 # libzmq and pkg-config come from the system's package manager, modules from Go.
-setup:
+setup: ## what the others need: libzmq, pkg-config, modules
 	@command -v go >/dev/null || { echo "Go is missing: see https://go.dev/doc/install" >&2; exit 1; }
 	@command -v $${CC:-cc} >/dev/null || { echo "a C compiler is missing: apt-get install gcc libc6-dev" >&2; exit 1; }
 	@if ! pkg-config --exists libzmq 2>/dev/null; then \
