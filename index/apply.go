@@ -28,7 +28,7 @@ const (
 type applier struct {
 	db      *pebble.DB
 	batch   *pebble.Batch
-	events  int // not committed yet
+	events  int // not committed yet; a record without events counts as one
 	rows    eventRows
 	sources map[uint32]*SourceState
 	changed map[uint32]bool
@@ -69,6 +69,7 @@ func (a *applier) record(b *journal.Block, i int) error {
 	offset := b.First + uint64(i)
 	s := a.source(h.Source)
 	a.changed[h.Source] = true
+	a.events += max(1, int(h.Events))
 	place := Place{Offset: offset, Seq: h.Seq, Events: h.Events, HasTime: h.HasTime, Time: h.Time, Received: h.Received / 1e6}
 	switch h.Kind {
 	case journal.Message:
@@ -152,7 +153,6 @@ func (a *applier) message(b *journal.Block, i int, h *journal.Header, s *SourceS
 		sc.live = sc.live || e.Stored
 	}
 	s.Events += uint64(len(a.scan.Events))
-	a.events += len(a.scan.Events)
 	if n := len(a.scan.Events); n > 0 {
 		s.HasID, s.EventID = a.scan.Events[n-1].HasID, a.scan.Events[n-1].ID
 	}

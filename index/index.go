@@ -27,6 +27,9 @@ const (
 // journal, or ahead of the journal): it must be rebuilt. The error around it says why.
 var ErrRebuild = errors.New("the index must be rebuilt")
 
+// ErrClosed: the index was closed.
+var ErrClosed = errors.New("the index is closed")
+
 // Index is an open index. One goroutine may write (CatchUp, Follow, Rebuild); any number may read through View.
 type Index struct {
 	dir  string
@@ -37,6 +40,7 @@ type Index struct {
 
 	mu      sync.RWMutex // held for reading by every View; for writing while the database is exchanged
 	db      *pebble.DB
+	gone    error // not nil: db is closed, and this is why
 	applied atomic.Uint64
 
 	a         *applier // under writing
@@ -84,7 +88,7 @@ func (x *Index) use(db *pebble.DB, a *applier) {
 // openDB opens the database at path and checks that it fits the journal.
 func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, error) {
 	if err := o.FS.MkdirAll(path, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("making the index: %w", err)
+		return nil, nil, fmt.Errorf("making the index: %w: %w", err, ErrRebuild) // a file lies in its place
 	}
 	db, err := pebble.Open(path, o.pebble(false))
 	if err != nil {
@@ -189,7 +193,25 @@ func (x *Index) CatchUp(ctx context.Context, progress func(applied uint64)) erro
 	return x.catchUp(ctx, x.j.Durable(), progress)
 }
 
+// catchUp applies the journal up to an offset. After an error nothing of what was not committed is remembered, so that it can be
+// asked for again.
 func (x *Index) catchUp(ctx context.Context, to uint64, progress func(applied uint64)) error {
+	if x.gone != nil {
+		return x.gone
+	}
+	err := x.applyTo(ctx, to, progress)
+	if err != nil {
+		sources, rerr := readSources(x.db)
+		if rerr != nil {
+			return errors.Join(err, rerr)
+		}
+		x.a.batch.Close()
+		x.a = newApplier(x.db, sources)
+	}
+	return err
+}
+
+func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied uint64)) error {
 	at := x.applied.Load()
 	for at < to {
 		if err := ctx.Err(); err != nil {
@@ -274,7 +296,7 @@ func (x *Index) Follow(ctx context.Context) error {
 func (x *Index) flushIfDue() error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if x.unflushed == 0 || time.Since(x.flushedAt) < x.opts.FlushEvery {
+	if x.gone != nil || x.unflushed == 0 || time.Since(x.flushedAt) < x.opts.FlushEvery {
 		return nil
 	}
 	return x.startFlush()
@@ -284,28 +306,45 @@ func (x *Index) flushIfDue() error {
 func (x *Index) Flush() error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
+	if x.gone != nil {
+		return x.gone
+	}
 	x.unflushed, x.flushedAt = 0, time.Now()
 	return x.db.Flush()
 }
 
-// Close flushes and closes. Views must be closed before.
+// Close flushes and closes, when all Views are closed. Closing again does nothing.
 func (x *Index) Close() error {
 	err := x.Flush()
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.a.batch.Close()
-	if cerr := x.db.Close(); err == nil {
+	if cerr := x.shut(ErrClosed); err == nil {
 		err = cerr
 	}
 	return err
+}
+
+// shut closes the database; why is what later calls are told. The caller holds both locks.
+func (x *Index) shut(why error) error {
+	if x.gone != nil {
+		return nil
+	}
+	x.gone = why
+	return errors.Join(x.a.batch.Close(), x.db.Close())
 }
 
 // Bytes is the size of the index's tables on disk.
 func (x *Index) Bytes() uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	if x.gone != nil {
+		return 0
+	}
 	total := x.db.Metrics().Total()
 	return uint64(total.TablesSize)
 }

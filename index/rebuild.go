@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kvjournal/kvjournal/journal"
@@ -41,8 +42,7 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.a.batch.Close()
-	if err := x.db.Close(); err != nil {
+	if err := x.shut(errors.New("the index was lost while it was exchanged for a rebuilt one; the next start computes it anew")); err != nil {
 		return fmt.Errorf("closing the old index: %w", err)
 	}
 	if err := exchange(x.opts, x.dir); err != nil {
@@ -52,6 +52,7 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	if err != nil {
 		return err
 	}
+	x.gone = nil
 	x.use(db, a)
 	return nil
 }

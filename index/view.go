@@ -23,9 +23,14 @@ type View struct {
 	key     []byte
 }
 
-// View opens a view of what is applied now.
+// View opens a view of what is applied now. It holds a lock that Rebuild waits for: a goroutine that has one open must
+// not open another.
 func (x *Index) View() (*View, error) {
 	x.mu.RLock()
+	if x.gone != nil {
+		defer x.mu.RUnlock()
+		return nil, x.gone
+	}
 	v := &View{x: x, snap: x.db.NewSnapshot()}
 	var err error
 	if v.applied, err = readApplied(v.snap); err == nil {

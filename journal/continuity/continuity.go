@@ -132,7 +132,7 @@ func (s *State) RecorderStarts(cause Break) Cause {
 // Disconnects opens the window of R5.
 func (s *State) Disconnects() {
 	s.Window = true
-	if s.heard() {
+	if s.Break == Unbroken && s.heard() {
 		s.Break = ConnectionBroken
 	}
 }

@@ -15,6 +15,7 @@ type Feed struct {
 	source uint32
 	pos    journal.Position
 	batch  event.Batch
+	due    continuity.Cause // a mark that Begin found due; the next fact carries it, if no message sets one before
 }
 
 // NewFeed goes on where the journal's records of the source end.
@@ -27,7 +28,11 @@ func NewFeed(j *journal.Journal, source uint32) (*Feed, error) {
 }
 
 // Begin tells that what comes next was not received right behind what the journal has: a recorder or an import starts.
-func (f *Feed) Begin(why continuity.Break) continuity.Cause { return f.pos.State.RecorderStarts(why) }
+func (f *Feed) Begin(why continuity.Break) {
+	if mark := f.pos.State.RecorderStarts(why); mark != continuity.CauseNone {
+		f.due = mark
+	}
+}
 
 // Add judges rec and adds it to the group; it returns the record's offset. A message's frames must not change before the next
 // call. slow tells that the recorder's own buffer was full since the source's last message.
@@ -39,6 +44,9 @@ func (f *Feed) Add(g *journal.Group, rec *capture.Record, slow bool) (uint64, er
 			Kind: journal.Message, Source: f.source, Received: rec.Received,
 			HasSeq: f.batch.HasSeq, Seq: f.batch.Seq, Events: uint32(len(f.batch.Events)),
 			Verdict: f.pos.State.Message(&f.batch, rec.Frames, rec.Received, slow),
+		}
+		if h.Mark != continuity.NoMark {
+			f.due = continuity.CauseNone
 		}
 		f.pos.Last = g.Add(&h, rec.Frames)
 		return f.pos.Last, nil
@@ -53,7 +61,8 @@ func (f *Feed) Add(g *journal.Group, rec *capture.Record, slow bool) (uint64, er
 
 // Started adds the fact that a recorder begins to listen.
 func (f *Feed) Started(g *journal.Group, at int64) {
-	f.fact(g, journal.RecorderStarted, at, f.Begin(continuity.RecorderWasDown))
+	f.Begin(continuity.RecorderWasDown)
+	f.fact(g, journal.RecorderStarted, at, continuity.CauseNone)
 }
 
 // Stopped adds the fact that the recorder ends in good order.
@@ -65,6 +74,10 @@ func (f *Feed) fact(g *journal.Group, kind journal.Kind, at int64, mark continui
 	s := &f.pos.State
 	h := journal.Header{Kind: kind, Source: f.source, Received: at}
 	h.Epoch, h.HasTime, h.Time = max(s.Epoch, 1), s.HasTime, s.Time
+	if mark == continuity.CauseNone {
+		mark = f.due
+	}
+	f.due = continuity.CauseNone
 	if mark != continuity.CauseNone {
 		h.Mark, h.MarkCause = continuity.MarkBehind, mark
 	}

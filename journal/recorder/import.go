@@ -29,6 +29,8 @@ type ImportOptions struct {
 	Again bool
 	// Progress is told how many records of the total are in the journal.
 	Progress func(done, total int)
+
+	group int // raw bytes committed together; 0: importGroup
 }
 
 // Import appends a capture to a source. The whole file is read and checked first: a damaged one changes nothing. An
@@ -36,6 +38,9 @@ type ImportOptions struct {
 func Import(ctx context.Context, j *journal.Journal, source journal.Source, path string, o ImportOptions) (journal.Import, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
+	}
+	if o.group == 0 {
+		o.group = importGroup
 	}
 	sum, total, err := examine(ctx, o.FS, path)
 	if err != nil {
@@ -59,10 +64,11 @@ func Import(ctx context.Context, j *journal.Journal, source journal.Source, path
 	if err != nil {
 		return im, err
 	}
-	if im.Records == 0 {
+	if im.Records == 0 || feed.pos.Last > im.Last { // a beginning, or messages came between the interruption and now
 		feed.Begin(continuity.ConnectionBroken)
 	}
-	return im, appendCapture(ctx, j, source, feed, &im, path, o)
+	err = appendCapture(ctx, j, source, feed, &im, path, o)
+	return im, err
 }
 
 // examine reads the whole capture: whether it is sound, how many records it has, and the SHA-256 of its content.
@@ -109,6 +115,9 @@ func eachRecord(ctx context.Context, fs vfs.FS, path string, f func(*capture.Rec
 func appendCapture(ctx context.Context, j *journal.Journal, source journal.Source, feed *Feed, im *journal.Import, path string, o ImportOptions) error {
 	g := j.NewGroup()
 	commit := func() error {
+		if g.Len() == 0 {
+			return g.Commit()
+		}
 		feed.Save(g)
 		g.Import(source.ID, *im)
 		if err := g.Commit(); err != nil {
@@ -127,8 +136,12 @@ func appendCapture(ctx context.Context, j *journal.Journal, source journal.Sourc
 			skip--
 			return nil
 		}
-		kept[0], kept[1] = copyFrames(kept[1], rec.Frames), kept[0]
-		offset, err := feed.Add(g, &capture.Record{Kind: rec.Kind, Received: rec.Received, Frames: kept[0]}, false)
+		own := capture.Record{Kind: rec.Kind, Received: rec.Received}
+		if rec.Kind == capture.Message { // the others must not take the place of the last message
+			kept[0], kept[1] = copyFrames(kept[1], rec.Frames), kept[0]
+			own.Frames = kept[0]
+		}
+		offset, err := feed.Add(g, &own, false)
 		if err != nil {
 			return err
 		}
@@ -136,10 +149,13 @@ func appendCapture(ctx context.Context, j *journal.Journal, source journal.Sourc
 			im.First = offset
 		}
 		im.Records, im.Last = im.Records+1, offset
-		if g.Raw() >= importGroup {
-			return commit()
+		if g.Raw() < o.group {
+			return nil
 		}
-		return nil
+		if err := commit(); err != nil {
+			return err
+		}
+		return ctx.Err()
 	})
 	// What was read before an interruption is kept: the import goes on there.
 	if cerr := commit(); err == nil {
