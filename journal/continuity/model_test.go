@@ -147,7 +147,7 @@ func (r *reference) connects() bool {
 func (r *reference) disconnects() {
 	r.window = true
 	if r.heard {
-		r.newConnection, r.down = true, false
+		r.newConnection = true // of a recorder that was down it stays so: that explains more
 	}
 }
 
