@@ -159,6 +159,8 @@ func (g *Group) Commit() error {
 	}
 	g.note(g.batch.Set(metaTotals, g.j.totals.encode(), nil))
 	if g.err != nil {
+		// Its offsets are given, so a later group must not go on behind them.
+		g.j.failure.CompareAndSwap(nil, &g.err)
 		return g.err
 	}
 	g.j.slots <- struct{}{}
@@ -172,7 +174,7 @@ func (g *Group) Commit() error {
 		g.j.failure.CompareAndSwap(nil, &err)
 		return err
 	}
-	g.j.pending <- commit{batch: g.batch, last: g.j.next - 1, totals: g.j.totals}
+	g.j.pending <- commit{batch: g.batch, upTo: acknowledged{g.j.next - 1, g.j.totals}}
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -38,15 +40,16 @@ type Journal struct {
 
 	pending chan commit // commits whose log is being synced, in order
 	slots   chan struct{}
+	syncMu  sync.Mutex // held by the one that takes all slots
 	failure atomic.Pointer[error]
 
-	durable       atomic.Uint64
-	durableTotals atomic.Pointer[Totals]
-	durableMu     sync.Mutex
-	moved         chan struct{} // closed and replaced when durable moves
+	durable   atomic.Pointer[acknowledged]
+	durableMu sync.Mutex
+	moved     chan struct{} // closed and replaced when durable moves
 
 	sealMu     sync.Mutex
 	sealedTo   uint64 // every block that begins below is as large as it gets; under sealMu
+	unsealed   run    // the small blocks from sealedTo on that were seen before; under sealMu
 	sealWanted chan struct{}
 
 	stopping   context.Context
@@ -57,10 +60,16 @@ type Journal struct {
 	closeErr   error
 }
 
-type commit struct {
-	batch  *pebble.Batch
+// acknowledged is what is durable, of one moment: the newest offset, and the totals up to it.
+type acknowledged struct {
 	last   uint64
 	totals Totals
+}
+
+type commit struct {
+	batch *pebble.Batch
+	// upTo is what is durable once the batch is.
+	upTo acknowledged
 }
 
 // outstanding is how many commits may wait for their sync at once. While one is synced the next group grows: with more,
@@ -116,6 +125,9 @@ func open(dir string, o Options) (*Journal, error) {
 			return nil, fmt.Errorf("making the journal: %w", err)
 		}
 	}
+	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w: nothing was ever recorded", dir, datadir.ErrMissing)
+	}
 	db, err := pebble.Open(path, o.pebble())
 	if err != nil {
 		return nil, openError(path, err)
@@ -142,6 +154,9 @@ func openError(path string, err error) error {
 	}
 	if pebble.IsCorruptionError(err) {
 		return fmt.Errorf("opening %s: %w", path, &CorruptError{What: err.Error()})
+	}
+	if strings.Contains(err.Error(), "unknown format major version") { // Pebble has no value for it
+		return fmt.Errorf("opening %s: %w: %w", path, datadir.ErrNewer, err)
 	}
 	return fmt.Errorf("opening %s: %w", path, err)
 }
@@ -186,14 +201,12 @@ func (j *Journal) load() error {
 	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	totals := j.totals
-	j.durableTotals.Store(&totals)
 	last, err := j.lastOffset()
 	if err != nil {
 		return err
 	}
 	j.next = last + 1
-	j.durable.Store(last)
+	j.durable.Store(&acknowledged{last, j.totals})
 	return nil
 }
 
@@ -228,7 +241,7 @@ func (j *Journal) ID() ID { return j.id }
 func (j *Journal) Dir() string { return j.dir }
 
 // Durable is the newest acknowledged offset: it and all before it survive a crash of the process and of the machine.
-func (j *Journal) Durable() uint64 { return j.durable.Load() }
+func (j *Journal) Durable() uint64 { return j.durable.Load().last }
 
 // WaitDurable returns the durable offset as soon as it is above after.
 func (j *Journal) WaitDurable(ctx context.Context, after uint64) (uint64, error) {
@@ -236,17 +249,17 @@ func (j *Journal) WaitDurable(ctx context.Context, after uint64) (uint64, error)
 		j.durableMu.Lock()
 		moved := j.moved
 		j.durableMu.Unlock()
-		if d := j.durable.Load(); d > after {
+		if d := j.Durable(); d > after {
 			return d, nil
 		}
 		select {
 		case <-ctx.Done():
-			return j.durable.Load(), ctx.Err()
+			return j.Durable(), ctx.Err()
 		case <-j.stopping.Done():
-			if d := j.durable.Load(); d > after {
+			if d := j.Durable(); d > after {
 				return d, nil
 			}
-			return j.durable.Load(), ErrClosed
+			return j.Durable(), ErrClosed
 		case <-moved:
 		}
 	}
@@ -265,8 +278,7 @@ func (j *Journal) awaitSyncs() {
 			j.failure.CompareAndSwap(nil, &err)
 		}
 		if j.failure.Load() == nil {
-			j.durableTotals.Store(&c.totals)
-			j.durable.Store(c.last)
+			j.durable.Store(&c.upTo)
 			j.durableMu.Lock()
 			close(j.moved)
 			j.moved = make(chan struct{})
@@ -282,6 +294,8 @@ func (j *Journal) awaitSyncs() {
 
 // Sync waits until all that was committed is durable.
 func (j *Journal) Sync() error {
+	j.syncMu.Lock() // two that hold one slot each would wait for ever
+	defer j.syncMu.Unlock()
 	for range outstanding {
 		j.slots <- struct{}{}
 	}

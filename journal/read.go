@@ -82,7 +82,7 @@ func (j *Journal) NextBlock(b *Block, after uint64) (*Block, error) {
 		return nil, err
 	}
 	defer it.Close()
-	if !it.First() {
+	if !it.First() || last8(it.Key()) > j.Durable() {
 		if err := it.Error(); err != nil {
 			return nil, readError(after+1, err)
 		}
@@ -116,16 +116,14 @@ func (j *Journal) LastBatch(source uint32, offset uint64) (Record, error) {
 	return j.lastWhere(source, offset, func(h *Header) bool { return h.Kind == Message && !h.Duplicate })
 }
 
-// lastWhere returns the newest record of a source at or before offset that ok accepts.
+// lastWhere returns the newest durable record of a source at or before offset that ok accepts.
 func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool) (Record, error) {
 	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: placeKey(source, 0), UpperBound: sourceKey(keyPlace, source+1)})
 	if err != nil {
 		return Record{}, err
 	}
 	defer it.Close()
-	if offset == math.MaxUint64 {
-		offset--
-	}
+	offset = min(offset, j.Durable())
 	var b *Block
 	for more := it.SeekLT(placeKey(source, offset+1)); more; more = it.Prev() {
 		if b, err = j.blockAt(b, last8(it.Key())); err != nil {
@@ -143,7 +141,8 @@ func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool)
 	return Record{}, ErrNotFound
 }
 
-// BySeq returns the record of a source's batch by epoch and sequence number. ErrNotFound where it was never received.
+// BySeq returns the record of a source's batch by epoch and sequence number. ErrNotFound where it was never received, or is not
+// durable yet.
 func (j *Journal) BySeq(source uint32, epoch, seq uint64) (Record, error) {
 	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: seqKey(source, epoch, 0, 0), UpperBound: sourceKey(keySeq, source+1)})
 	if err != nil {
@@ -162,7 +161,8 @@ func (j *Journal) BySeq(source uint32, epoch, seq uint64) (Record, error) {
 	}
 	for i := range b.Len() {
 		h := b.Header(i)
-		if h.Source == source && h.Kind == Message && !h.Duplicate && h.HasSeq && h.Epoch == epoch && h.Seq == seq {
+		if h.Source == source && h.Kind == Message && !h.Duplicate && h.HasSeq && h.Epoch == epoch && h.Seq == seq &&
+			b.First+uint64(i) <= j.Durable() {
 			return recordOf(b, i), nil
 		}
 	}
@@ -182,29 +182,34 @@ type Moment struct {
 // At finds the moment of publisher time ms (Unix milliseconds) in a source's stream.
 func (j *Journal) At(source uint32, ms int64) (Moment, error) {
 	var m Moment
-	end := uint64(math.MaxUint64 - 1)
+	end := j.Durable()
 	next, err := j.firstAbove(source, ms)
-	if err == nil && next.Offset <= j.Durable() {
-		m.Next, end = next, next.Offset-1
-	} else if err != nil && !errors.Is(err, ErrNotFound) {
+	switch {
+	case err == nil && next.Offset <= end:
+		m.Next = next
+	case err != nil && !errors.Is(err, ErrNotFound):
 		return m, err
 	}
 	s, ok, err := j.spanBelow(source, ordinalAfter(ms))
 	if err != nil {
 		return m, err
 	}
-	if ok && ms < s.hi {
-		m.Twice = true
-		end = s.last
+	if ok && ms < s.hi && m.Next.Offset != 0 {
+		m.Last, err = j.lastWhere(source, min(end, s.last), func(h *Header) bool {
+			return h.Kind == Message && !h.Duplicate && (!h.HasTime || h.Time <= ms)
+		})
+		// A span is in the database before the batch that went back into it is durable.
+		if m.Twice = m.Last.Offset > m.Next.Offset; m.Twice || err != nil && !errors.Is(err, ErrNotFound) {
+			return m, err
+		}
 	}
-	end = min(end, j.Durable())
-	m.Last, err = j.lastWhere(source, end, func(h *Header) bool {
-		return h.Kind == Message && !h.Duplicate && (!m.Twice || !h.HasTime || h.Time <= ms)
-	})
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return m, err
+	if m.Next.Offset != 0 {
+		end = m.Next.Offset - 1
 	}
-	return m, nil
+	if m.Last, err = j.LastBatch(source, end); errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return m, err
 }
 
 func ordinalAfter(ms int64) int64 {

@@ -92,12 +92,13 @@ func isPlain(h *Header, frames [][]byte) bool {
 
 // tailLostHeader is the record that marks a lost tail for one source.
 func tailLostHeader(source uint32, p *Position) Header {
+	epoch := max(p.State.Epoch, 1)
 	return Header{
 		Kind: TailLost, Source: source, Received: time.Now().UnixNano(),
 		Verdict: continuity.Verdict{
-			Epoch: p.State.Epoch, HasTime: p.State.HasTime, Time: p.State.Time,
+			Epoch: epoch, HasTime: p.State.HasTime, Time: p.State.Time,
 			Mark: continuity.MarkBehind, MarkCause: continuity.Damaged,
-			Gap: continuity.Gap{Cause: continuity.Damaged, Epoch: p.State.Epoch},
+			Gap: continuity.Gap{Cause: continuity.Damaged, Epoch: epoch},
 		},
 	}
 }

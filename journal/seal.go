@@ -47,13 +47,18 @@ type run struct {
 func (j *Journal) seal(ctx context.Context, all bool) error {
 	j.sealMu.Lock()
 	defer j.sealMu.Unlock()
+	// The run that the pass before left unfinished goes on: to read it again for every commit would cost more than all else.
+	r, from := j.unsealed, j.sealedTo
+	j.unsealed = run{}
+	if len(r.blocks) > 0 {
+		from = r.last + 1
+	}
 	durable := j.Durable()
-	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(j.sealedTo), UpperBound: blockKey(durable + 1)})
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(from), UpperBound: blockKey(durable + 1)})
 	if err != nil {
 		return err
 	}
 	defer it.Close()
-	var r run
 	b := &Block{}
 	for ok := it.First(); ok; ok = it.Next() {
 		if err := ctx.Err(); err != nil {
@@ -93,6 +98,7 @@ func (j *Journal) seal(ctx context.Context, all bool) error {
 	if all {
 		return j.merge(r, 0)
 	}
+	j.unsealed = r
 	return nil
 }
 
@@ -172,6 +178,9 @@ func (j *Journal) merge(r run, sealedTo uint64) error {
 		if err := batch.Set(metaSealed, binary.BigEndian.AppendUint64(nil, sealedTo), nil); err != nil {
 			return err
 		}
+	}
+	if err := j.failed(); err != nil {
+		return err // Pebble panics where its log has failed
 	}
 	// Not synced: if a crash loses it, the small blocks are still there.
 	return j.db.Apply(batch, pebble.NoSync)

@@ -101,6 +101,9 @@ func (j *Journal) EnsureSource(name string, endpoints, masters []string) (Source
 	if err != nil {
 		return Source{}, err
 	}
+	if err := j.failed(); err != nil {
+		return Source{}, err
+	}
 	if err := j.db.Set(sourceKey(keySource, s.ID), v, pebble.Sync); err != nil {
 		return Source{}, fmt.Errorf("keeping source %q: %w", name, err)
 	}

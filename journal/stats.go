@@ -101,5 +101,6 @@ func (j *Journal) logFiles() uint64 {
 
 // Durables is the part of Stats that costs nothing: what is durable, and how much that is.
 func (j *Journal) Durables() Stats {
-	return Stats{Totals: *j.durableTotals.Load(), Durable: j.Durable()}
+	d := j.durable.Load()
+	return Stats{Totals: d.totals, Durable: d.last}
 }

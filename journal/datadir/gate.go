@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -15,6 +16,7 @@ const Format = 1
 const (
 	gateFile   = "KVJOURNAL"
 	gatePrefix = "kvjournal data directory, format "
+	tmpSuffix  = ".tmp"
 )
 
 // Errors by cause; test with errors.Is.
@@ -32,12 +34,18 @@ var (
 // Check reads the gate of dir. It changes nothing.
 func Check(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("reading the data directory %s: %w", dir, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w (give --dir the directory that `kvjournal record` or `kvjournal import` wrote to)", dir, ErrMissing)
 	}
 	f, err := fs.Open(fs.PathJoin(dir, gateFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("reading %s: %w", fs.PathJoin(dir, gateFile), err)
+	}
 	if err != nil {
-		if len(names) == 0 {
+		if len(names) == 0 || len(names) == 1 && names[0] == gateFile+tmpSuffix { // Prepare was cut short
 			return fmt.Errorf("%s is empty: %w", dir, ErrMissing)
 		}
 		return fmt.Errorf("%s: %w: it holds %s but no %s file; give --dir an empty or a new directory", dir, ErrForeign, sample(names), gateFile)
@@ -71,15 +79,37 @@ func Prepare(fs vfs.FS, dir string) error {
 	if err == nil || !errors.Is(err, ErrMissing) {
 		return err
 	}
-	if err := fs.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(fs, dir); err != nil {
 		return fmt.Errorf("making the data directory: %w", err)
 	}
 	return WriteFile(fs, dir, gateFile, fmt.Appendf(nil, "%s%d\n", gatePrefix, Format))
 }
 
+// makeDir makes dir and syncs what is above it, up to a directory that was there before: else a crash of the machine
+// could take dir away with all that was synced in it.
+func makeDir(fs vfs.FS, dir string) error {
+	var above []string
+	for p := fs.PathDir(dir); ; p = fs.PathDir(p) {
+		above = append(above, p)
+		if _, err := fs.Stat(p); err == nil || fs.PathDir(p) == p {
+			break
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, p := range above {
+		// A directory that may be passed but not read cannot be synced; it was there before.
+		if err := syncDir(fs, p); err != nil && !errors.Is(err, os.ErrPermission) {
+			return err
+		}
+	}
+	return nil
+}
+
 // WriteFile replaces dir/name by content, so that after a crash the file is the old one or the new one, and synced.
 func WriteFile(fs vfs.FS, dir, name string, content []byte) error {
-	tmp, path := fs.PathJoin(dir, name+".tmp"), fs.PathJoin(dir, name)
+	tmp, path := fs.PathJoin(dir, name+tmpSuffix), fs.PathJoin(dir, name)
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
 )
 
 // Overlay is a filesystem that reads base and keeps every change in memory: so a database in a directory that must not be
@@ -46,8 +47,19 @@ func (o *overlay) hidden(name string) bool {
 	}
 }
 
+// inDir brings the directory that name is in into memory. It fails where there is none.
+func (o *overlay) inDir(op, name string) error {
+	dir := o.FS.PathDir(name)
+	if info, err := o.Stat(dir); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return &os.PathError{Op: op, Path: name, Err: unix.ENOTDIR}
+	}
+	return o.mem.MkdirAll(dir, 0o700)
+}
+
 func (o *overlay) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := o.mem.MkdirAll(o.FS.PathDir(name), 0o700); err != nil {
+	if err := o.inDir("create", name); err != nil {
 		return nil, err
 	}
 	return o.mem.Create(name, category)
@@ -85,24 +97,46 @@ func (o *overlay) OpenReadWrite(name string, category vfs.DiskWriteCategory, opt
 			return nil, err
 		}
 	}
-	if err := o.mem.MkdirAll(o.FS.PathDir(name), 0o700); err != nil {
+	if err := o.inDir("open", name); err != nil {
 		return nil, err
 	}
 	return o.mem.OpenReadWrite(name, category, opts...)
 }
 
 func (o *overlay) OpenDir(name string) (vfs.File, error) {
+	if info, err := o.Stat(name); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, &os.PathError{Op: "open", Path: name, Err: unix.ENOTDIR}
+	}
 	if err := o.mem.MkdirAll(name, 0o700); err != nil {
 		return nil, err
 	}
 	return o.mem.OpenDir(name)
 }
 
-func (o *overlay) Link(oldname, newname string) error { return o.copyUp(oldname, newname) }
+// Link copies: what is written to the one name later is not seen under the other.
+func (o *overlay) Link(oldname, newname string) error {
+	if _, err := o.Stat(oldname); err != nil {
+		return err
+	}
+	if _, err := o.Stat(newname); err == nil {
+		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: os.ErrExist}
+	}
+	return o.copyUp(oldname, newname)
+}
 
 func (o *overlay) Remove(name string) error {
-	if _, err := o.Stat(name); err != nil {
+	info, err := o.Stat(name)
+	if err != nil {
 		return err
+	}
+	if info.IsDir() {
+		if names, err := o.List(name); err != nil {
+			return err
+		} else if len(names) > 0 {
+			return &os.PathError{Op: "remove", Path: name, Err: unix.ENOTEMPTY}
+		}
 	}
 	return o.drop(name, o.mem.Remove)
 }
@@ -146,7 +180,7 @@ func (o *overlay) Rename(oldname, newname string) error {
 			return err
 		}
 	}
-	if err := o.mem.MkdirAll(o.FS.PathDir(newname), 0o700); err != nil {
+	if err := o.inDir("rename", newname); err != nil {
 		return err
 	}
 	if err := o.mem.Rename(oldname, newname); err != nil {
@@ -165,7 +199,20 @@ func (o *overlay) ReuseForWrite(oldname, newname string, category vfs.DiskWriteC
 	return o.Create(newname, category)
 }
 
-func (o *overlay) MkdirAll(dir string, perm os.FileMode) error { return o.mem.MkdirAll(dir, perm) }
+func (o *overlay) MkdirAll(dir string, perm os.FileMode) error {
+	for p := dir; ; p = o.FS.PathDir(p) {
+		if info, err := o.Stat(p); err == nil {
+			if !info.IsDir() {
+				return &os.PathError{Op: "mkdir", Path: p, Err: unix.ENOTDIR}
+			}
+			break
+		}
+		if up := o.FS.PathDir(p); up == p {
+			break
+		}
+	}
+	return o.mem.MkdirAll(dir, perm)
+}
 
 func (o *overlay) Lock(string) (io.Closer, error) { return noLock{}, nil }
 

@@ -1,0 +1,145 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// moment is R8's definition, read off the list.
+func (m *model) moment(source uint32, ms int64) (last, next *rec, twice bool) {
+	for i := range m.recs {
+		r := &m.recs[i]
+		if r.header.Source != source || r.header.Kind != Message {
+			continue
+		}
+		timed := r.header.HasTime
+		switch {
+		case next == nil && timed && r.header.Time > ms: // the running maximum exceeds ms here first
+			next = r
+		case next != nil && timed && r.header.Time <= ms:
+			twice = true
+		}
+	}
+	for i := range m.recs {
+		r := &m.recs[i]
+		if r.header.Source != source || !r.batch() {
+			continue
+		}
+		if twice && (!r.header.HasTime || r.header.Time <= ms) || !twice && (next == nil || r.offset < next.offset) {
+			last = r
+		}
+	}
+	return last, next, twice
+}
+
+func checkMoments(t testing.TB, j *Journal, m *model, s *stream, rng *rand.Rand, n int) {
+	t.Helper()
+	for _, src := range s.sources {
+		lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+		for i := range m.recs {
+			if h := &m.recs[i].header; h.Source == src.id && h.HasTime {
+				lo, hi = min(lo, h.Time), max(hi, h.Time)
+			}
+		}
+		times := []int64{math.MinInt64, math.MaxInt64, math.MaxInt64 - 1, 0, -1}
+		if lo <= hi {
+			for range questions(n) {
+				times = append(times, lo-2+rng.Int64N(hi-lo+5))
+			}
+		}
+		for _, ms := range times {
+			got, err := j.At(src.id, ms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, next, twice := m.moment(src.id, ms)
+			same := func(what string, got Record, want *rec) {
+				var err error
+				if got.Offset == 0 {
+					err = ErrNotFound
+				}
+				if want == nil && got.Offset != 0 || want != nil && got.Offset != want.offset {
+					t.Errorf("At(%d, %d) of durable %d: %s is offset %d, want %+v", src.id, ms, j.Durable(), what, got.Offset, want)
+				}
+				wantRecord(t, what, got, err, want)
+			}
+			same("Next", got.Next, next)
+			if got.Twice != twice {
+				t.Fatalf("At(%d, %d): twice is %v, want %v", src.id, ms, got.Twice, twice)
+			}
+			same("Last", got.Last, last)
+		}
+	}
+	if got, err := j.At(4711, 5); err != nil || got != (Moment{}) {
+		t.Fatalf("At of an unknown source: %+v, %v", got, err)
+	}
+}
+
+func TestMoments(t *testing.T) {
+	rng := randomSource(t)
+	for range 2 + questions(8) {
+		o := testOptions(vfs.NewMem())
+		o.BlockRaw = []int{1, 500, 5000}[rng.IntN(3)]
+		j := mustOpen(t, o, 0)
+		s, m := newStream(t, rng, j, 1+rng.IntN(2)), &model{}
+		s.payload = 10
+		for range 4 {
+			m.appendMany(t, j, s, 40+rng.IntN(60), 1+rng.IntN(20))
+			checkMoments(t, j, m, s, rng, 300)
+			if rng.IntN(2) == 0 {
+				if err := j.Seal(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				checkMoments(t, j, m, s, rng, 300)
+			}
+			if rng.IntN(2) == 0 {
+				mustClose(t, j)
+				j = mustOpen(t, o, 0)
+				checkMoments(t, j, m, s, rng, 300)
+			}
+		}
+		mustClose(t, j)
+	}
+}
+
+// TestMomentsOfExtremeTimes: times at the ends of int64, which a publisher may send.
+func TestMomentsOfExtremeTimes(t *testing.T) {
+	j := mustOpen(t, testOptions(vfs.NewMem()), 0)
+	src, err := j.EnsureSource("s", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model{}
+	for i, ms := range []int64{math.MinInt64, -5, math.MinInt64, math.MinInt64 + 1, 3, math.MaxInt64, 7, math.MaxInt64} {
+		g := j.NewGroup()
+		r := rec{header: Header{Kind: Message, Source: src.ID, HasSeq: true, Seq: uint64(i + 1)}, frames: [][]byte{{}, {0, 0, 0, 0, 0, 0, 0, byte(i + 1)}, {1}}}
+		r.header.Epoch, r.header.HasTime, r.header.Time = 1, true, ms
+		r.offset = g.Add(&r.header, r.frames)
+		m.recs = append(m.recs, r)
+		if err := errors.Join(g.Commit(), j.Sync()); err != nil {
+			t.Fatal(err)
+		}
+		for _, T := range []int64{math.MinInt64, math.MinInt64 + 1, -6, -5, -4, 2, 3, 4, 6, 7, 8, math.MaxInt64 - 1, math.MaxInt64} {
+			got, err := j.At(src.ID, T)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, next, twice := m.moment(src.ID, T)
+			offset := func(r *rec) uint64 {
+				if r == nil {
+					return 0
+				}
+				return r.offset
+			}
+			if got.Last.Offset != offset(last) || got.Next.Offset != offset(next) || got.Twice != twice {
+				t.Errorf("behind time %d, At(%d): last %d next %d twice %v, want %d, %d, %v", ms, T,
+					got.Last.Offset, got.Next.Offset, got.Twice, offset(last), offset(next), twice)
+			}
+		}
+	}
+}

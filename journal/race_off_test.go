@@ -1,0 +1,5 @@
+//go:build !race
+
+package journal
+
+func questions(n int) int { return n }
