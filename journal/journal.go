@@ -22,7 +22,7 @@ type ID [16]byte
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
 // Journal is an open journal. One goroutine may append (NewGroup, Commit, EnsureSource); all other methods may be
-// called from any number of goroutines at once.
+// called from any number of goroutines at once, and none after Close.
 type Journal struct {
 	dir   string
 	opts  Options
@@ -115,7 +115,15 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 	if err := datadir.Check(o.FS, dir); err != nil {
 		return nil, err
 	}
-	return open(dir, o)
+	j, err := open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	if head := readHead(o.FS, dir, j.id); head > j.Durable() {
+		o.Log.Warn("acknowledged records are gone from the journal; the next recorder writes that down, and marks what it puts in doubt",
+			"first_missing_offset", j.Durable()+1, "last_missing_offset", head)
+	}
+	return j, nil
 }
 
 func open(dir string, o Options) (*Journal, error) {

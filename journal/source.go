@@ -149,6 +149,9 @@ func (j *Journal) Position(source uint32) (Position, error) {
 		if err != nil {
 			return Position{}, err
 		}
+		if p.Last > b.Last() {
+			return Position{}, &CorruptError{Offset: p.Last, What: "the newest message of a source is gone"}
+		}
 		frames, err := b.Frames(int(p.Last-b.First), nil, new([8]byte))
 		if err != nil {
 			return Position{}, err
