@@ -3,6 +3,8 @@ package index
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // Evidence is what an event, or a clear, says, with all that an answer shows of it, so that an answer opens no block.
@@ -56,55 +58,19 @@ func appendEvidence(dst []byte, e *Evidence) []byte {
 }
 
 func decodeEvidence(b []byte, at Position) (Evidence, error) {
-	c := cursor{b: b}
-	flags := c.byte()
+	c := varint.Cursor{B: b}
+	flags := c.Byte()
 	e := Evidence{Position: at, Stored: flags&evStored != 0, HasID: flags&evHasID != 0, HasTime: flags&evHasTime != 0}
-	e.Epoch, e.Seq = c.uvarint(), c.uvarint()
+	e.Epoch, e.Seq = c.Uvarint(), c.Uvarint()
 	if e.HasID {
-		e.ID = c.uvarint()
+		e.ID = c.Uvarint()
 	}
-	e.Received = c.varint()
+	e.Received = c.Varint()
 	if e.HasTime {
-		e.Time = e.Received - c.varint()
+		e.Time = e.Received - c.Varint()
 	}
-	if c.bad || len(c.b) != 0 {
+	if c.Bad || len(c.B) != 0 {
 		return e, errEvidence
 	}
 	return e, nil
-}
-
-// cursor reads varints; bad is set where there is none.
-type cursor struct {
-	b   []byte
-	bad bool
-}
-
-func (c *cursor) byte() byte {
-	if len(c.b) == 0 {
-		c.bad = true
-		return 0
-	}
-	v := c.b[0]
-	c.b = c.b[1:]
-	return v
-}
-
-func (c *cursor) uvarint() uint64 {
-	v, n := binary.Uvarint(c.b)
-	if n <= 0 {
-		c.bad = true
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
-}
-
-func (c *cursor) varint() int64 {
-	v, n := binary.Varint(c.b)
-	if n <= 0 {
-		c.bad = true
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // Mark is a position of a source: evidence at or before it is in doubt (R2). A mark directly behind one of the same
@@ -35,15 +36,15 @@ func decodeMark(key, value []byte) (Mark, error) {
 	if len(key) != 13 {
 		return Mark{}, errEvidence
 	}
-	c := cursor{b: value}
+	c := varint.Cursor{B: value}
 	m := Mark{From: binary.BigEndian.Uint64(key[5:])}
-	m.End = Position{c.uvarint(), uint32(c.uvarint())}
-	m.Cause = continuity.Cause(c.byte())
-	m.Received = c.varint()
-	if m.HasTime = len(c.b) > 0; m.HasTime {
-		m.Time = m.Received - c.varint()
+	m.End = Position{c.Uvarint(), uint32(c.Uvarint())}
+	m.Cause = continuity.Cause(c.Byte())
+	m.Received = c.Varint()
+	if m.HasTime = len(c.B) > 0; m.HasTime {
+		m.Time = m.Received - c.Varint()
 	}
-	if c.bad || len(c.b) != 0 {
+	if c.Bad || len(c.B) != 0 {
 		return m, errEvidence
 	}
 	return m, nil

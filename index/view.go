@@ -9,6 +9,8 @@ import (
 	"bytes"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // View is the index at one moment: what is applied later does not show. It is not for concurrent use, and must be closed.
@@ -296,9 +298,9 @@ func (v *View) clearOf(scope []byte) (Position, error) {
 }
 
 func livePosition(value []byte) (Position, error) {
-	c := cursor{b: value}
-	p := Position{c.uvarint(), uint32(c.uvarint())}
-	if c.bad {
+	c := varint.Cursor{B: value}
+	p := Position{c.Uvarint(), uint32(c.Uvarint())}
+	if c.Bad {
 		return p, errEvidence
 	}
 	return p, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/kvjournal/kvjournal/journal/internal/pack"
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 const (
@@ -200,18 +201,18 @@ func (b *Block) decode(first uint64, stored []byte, c *codec) error {
 		return fail(fmt.Sprintf("block version %d, this program reads %d", body[0], blockVersion))
 	}
 	flags := body[1]
-	head := cursor{b: body[2:]}
-	count, tableRaw, tableLen, payloadRaw := head.uvarint(), head.uvarint(), head.uvarint(), head.uvarint()
-	if head.bad || tableLen > uint64(len(head.b)) || count == 0 || tableRaw > maxDecoded || payloadRaw > maxDecoded || count > tableRaw {
+	head := varint.Cursor{B: body[2:]}
+	count, tableRaw, tableLen, payloadRaw := head.Uvarint(), head.Uvarint(), head.Uvarint(), head.Uvarint()
+	if head.Bad || tableLen > uint64(len(head.B)) || count == 0 || tableRaw > maxDecoded || payloadRaw > maxDecoded || count > tableRaw {
 		return fail("block head does not decode")
 	}
-	table, err := c.expand(b.tableBuf, head.b[:tableLen], flags&blockTableZstd != 0, tableRaw)
+	table, err := c.expand(b.tableBuf, head.B[:tableLen], flags&blockTableZstd != 0, tableRaw)
 	if err != nil {
 		return fail("header table: " + err.Error())
 	}
 	b.tableBuf = table
 	b.First, b.rawLen, b.codec = first, payloadRaw, c
-	b.stored = append(b.stored[:0], head.b[tableLen:]...)
+	b.stored = append(b.stored[:0], head.B[tableLen:]...)
 	b.loaded = false
 	b.entries, err = decodeTable(b.entries[:0], table, int(count), int(payloadRaw))
 	if err != nil {

@@ -3,6 +3,8 @@ package journal
 import (
 	"encoding/binary"
 	"strings"
+
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // Totals count the records of a journal, over all sources and from the beginning on.
@@ -48,11 +50,11 @@ func (t *Totals) encode() []byte {
 
 func decodeTotals(b []byte) (Totals, error) {
 	var t Totals
-	c := cursor{b: b}
+	c := varint.Cursor{B: b}
 	for _, f := range t.fields() {
-		*f = c.uvarint()
+		*f = c.Uvarint()
 	}
-	if c.bad {
+	if c.Bad {
 		return t, &CorruptError{What: "totals row does not decode"}
 	}
 	return t, nil

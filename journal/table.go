@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // The header table is stored by column, each a run of varints, because neighbours in a column hardly differ: seq goes
@@ -59,8 +60,6 @@ func (w *tableWriter) reset() {
 	w.prev = Header{}
 }
 
-func zigzag(dst []byte, v, prev uint64) []byte { return binary.AppendVarint(dst, int64(v-prev)) }
-
 // add appends one record's header; frames are its frame lengths, nil where plain.
 func (w *tableWriter) add(h *Header, plain bool, frames [][]byte, length int) {
 	p := &w.prev
@@ -94,11 +93,11 @@ func (w *tableWriter) add(h *Header, plain bool, frames [][]byte, length int) {
 
 	c := &w.cols
 	c[colFlags] = append(c[colFlags], byte(h.Kind), byte(flags))
-	c[colSource] = zigzag(c[colSource], uint64(h.Source), uint64(p.Source))
-	c[colEpoch] = zigzag(c[colEpoch], h.Epoch, p.Epoch)
-	c[colSeq] = zigzag(c[colSeq], h.Seq, p.Seq)
-	c[colTime] = zigzag(c[colTime], uint64(h.Time), uint64(p.Time))
-	c[colReceived] = zigzag(c[colReceived], uint64(h.Received), uint64(p.Received))
+	c[colSource] = varint.AppendDelta(c[colSource], uint64(h.Source), uint64(p.Source))
+	c[colEpoch] = varint.AppendDelta(c[colEpoch], h.Epoch, p.Epoch)
+	c[colSeq] = varint.AppendDelta(c[colSeq], h.Seq, p.Seq)
+	c[colTime] = varint.AppendDelta(c[colTime], uint64(h.Time), uint64(p.Time))
+	c[colReceived] = varint.AppendDelta(c[colReceived], uint64(h.Received), uint64(p.Received))
 	c[colEvents] = binary.AppendUvarint(c[colEvents], uint64(h.Events))
 	c[colLength] = binary.AppendUvarint(c[colLength], uint64(length))
 	if rare != 0 {
@@ -142,66 +141,30 @@ func (w *tableWriter) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// cursor reads varints of a column; bad is set where there is none.
-type cursor struct {
-	b   []byte
-	bad bool
-}
-
-func (c *cursor) uvarint() uint64 {
-	v, n := binary.Uvarint(c.b)
-	if n <= 0 {
-		c.bad = true
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
-}
-
-func (c *cursor) delta(prev uint64) uint64 {
-	v, n := binary.Varint(c.b)
-	if n <= 0 {
-		c.bad = true
-		return 0
-	}
-	c.b = c.b[n:]
-	return prev + uint64(v)
-}
-
-func (c *cursor) byte() byte {
-	if len(c.b) == 0 {
-		c.bad = true
-		return 0
-	}
-	v := c.b[0]
-	c.b = c.b[1:]
-	return v
-}
-
 // decodeTable appends the entries of a table of count records, whose payloads together are payloadLen bytes long.
 func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, error) {
-	head := cursor{b: table}
+	head := varint.Cursor{B: table}
 	var lens [columns]uint64
 	for i := range lens {
-		lens[i] = head.uvarint()
+		lens[i] = head.Uvarint()
 	}
-	var cols [columns]cursor
-	rest := head.b
+	var cols [columns]varint.Cursor
+	rest := head.B
 	for i := range cols {
-		if head.bad || lens[i] > uint64(len(rest)) {
+		if head.Bad || lens[i] > uint64(len(rest)) {
 			return dst, errTable
 		}
-		cols[i].b, rest = rest[:lens[i]], rest[lens[i]:]
+		cols[i].B, rest = rest[:lens[i]], rest[lens[i]:]
 	}
-	if len(rest) != 0 || len(cols[colFlags].b) != 2*count {
+	if len(rest) != 0 || len(cols[colFlags].B) != 2*count {
 		return dst, errTable
 	}
 	var p Header
 	at := 0
 	for range count {
 		e := entry{}
-		e.Kind = Kind(cols[colFlags].byte())
-		flags := cols[colFlags].byte()
+		e.Kind = Kind(cols[colFlags].Byte())
+		flags := cols[colFlags].Byte()
 		e.HasSeq = flags&recHasSeq != 0
 		e.HasTime = flags&recHasTime != 0
 		e.Duplicate = flags&recDuplicate != 0
@@ -209,13 +172,13 @@ func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, err
 		e.InWindow = flags&recInWindow != 0
 		e.Keyed = flags&recKeyed != 0
 		e.plain = flags&recPlain != 0
-		e.Source = uint32(cols[colSource].delta(uint64(p.Source)))
-		e.Epoch = cols[colEpoch].delta(p.Epoch)
-		e.Seq = cols[colSeq].delta(p.Seq)
-		e.Time = int64(cols[colTime].delta(uint64(p.Time)))
-		e.Received = int64(cols[colReceived].delta(uint64(p.Received)))
-		e.Events = uint32(cols[colEvents].uvarint())
-		length := cols[colLength].uvarint()
+		e.Source = uint32(cols[colSource].Delta(uint64(p.Source)))
+		e.Epoch = cols[colEpoch].Delta(p.Epoch)
+		e.Seq = cols[colSeq].Delta(p.Seq)
+		e.Time = int64(cols[colTime].Delta(uint64(p.Time)))
+		e.Received = int64(cols[colReceived].Delta(uint64(p.Received)))
+		e.Events = uint32(cols[colEvents].Uvarint())
+		length := cols[colLength].Uvarint()
 		if length > uint64(payloadLen-at) {
 			return dst, errTable
 		}
@@ -228,7 +191,7 @@ func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, err
 		p = e.Header
 	}
 	for i := range cols {
-		if cols[i].bad || len(cols[i].b) != 0 {
+		if cols[i].Bad || len(cols[i].B) != 0 {
 			return dst, errTable
 		}
 	}
@@ -238,30 +201,30 @@ func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, err
 	return dst, nil
 }
 
-func decodeRare(c *cursor, e *entry) bool {
-	rare := c.byte()
+func decodeRare(c *varint.Cursor, e *entry) bool {
+	rare := c.Byte()
 	if rare&rareDamage != 0 {
-		e.Damage = event.Cause(c.byte())
+		e.Damage = event.Cause(c.Byte())
 	}
 	if rare&rareMark != 0 {
-		e.Mark, e.MarkCause = continuity.MarkPlace(c.byte()), continuity.Cause(c.byte())
+		e.Mark, e.MarkCause = continuity.MarkPlace(c.Byte()), continuity.Cause(c.Byte())
 	}
 	if rare&rareGap != 0 {
 		g := &e.Gap
-		g.Cause, g.Lost = continuity.Cause(c.byte()), continuity.Lost(c.byte())
+		g.Cause, g.Lost = continuity.Cause(c.Byte()), continuity.Lost(c.Byte())
 		for _, v := range []*uint64{&g.Epoch, &g.First, &g.Last, &g.Min, &g.Max} {
-			*v = c.uvarint()
+			*v = c.Uvarint()
 		}
 	}
 	if rare&rareFrames != 0 {
-		n := c.uvarint()
-		if n > uint64(len(c.b)) {
+		n := c.Uvarint()
+		if n > uint64(len(c.B)) {
 			return false
 		}
 		total := 0
 		e.frames = make([]int, 0, n)
 		for range n {
-			l := c.uvarint()
+			l := c.Uvarint()
 			if l > uint64(e.length-total) {
 				return false
 			}
@@ -272,5 +235,5 @@ func decodeRare(c *cursor, e *entry) bool {
 			return false
 		}
 	}
-	return !c.bad
+	return !c.Bad
 }

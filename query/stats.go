@@ -109,7 +109,7 @@ func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 }
 
 func per(bytes, events uint64) *float64 {
-	if events == 0 {
+	if events == 0 || bytes == 0 {
 		return nil
 	}
 	v := math.Round(float64(bytes)/float64(events)*10) / 10

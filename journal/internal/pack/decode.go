@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // ErrPacked is returned for bytes that are no packed block.
@@ -15,11 +17,11 @@ const maxSmall = 1 << 20
 // Unpack appends the messages of a packed block, one behind the other, to dst. They must be exactly size bytes. It allocates no more than
 // the block's own bytes and size call for.
 func Unpack(dst, packed []byte, size int, z *zstd.Decoder) ([]byte, error) {
-	head := cursor{b: packed}
-	rawLen, storedLen := head.uvarint(), head.uvarint()
-	small := head.bytes(storedLen)
+	head := varint.Cursor{B: packed}
+	rawLen, storedLen := head.Uvarint(), head.Uvarint()
+	small := head.Bytes(storedLen)
 	// A raw message stands in small as it is; definitions and numbers come on top, a few bytes per byte of message at most.
-	if head.bad || rawLen > 4*uint64(size)+maxSmall {
+	if head.Bad || rawLen > 4*uint64(size)+maxSmall {
 		return dst, ErrPacked
 	}
 	if storedLen != rawLen {
@@ -28,7 +30,7 @@ func Unpack(dst, packed []byte, size int, z *zstd.Decoder) ([]byte, error) {
 			return dst, ErrPacked
 		}
 	}
-	d := decoder{hex: cursor{b: head.b}, limit: len(dst) + size}
+	d := decoder{hex: varint.Cursor{B: head.B}, limit: len(dst) + size}
 	if !d.columns(small) {
 		return dst, ErrPacked
 	}
@@ -40,8 +42,8 @@ func Unpack(dst, packed []byte, size int, z *zstd.Decoder) ([]byte, error) {
 }
 
 type decoder struct {
-	cols     [columns]cursor
-	hex      cursor
+	cols     [columns]varint.Cursor
+	hex      varint.Cursor
 	shapes   []shape
 	tails    [][]byte
 	time, id uint64
@@ -51,48 +53,48 @@ type decoder struct {
 
 // columns splits small, and reads the definitions.
 func (d *decoder) columns(small []byte) bool {
-	head := cursor{b: small}
+	head := varint.Cursor{B: small}
 	var lens [columns]uint64
 	for i := range lens {
-		lens[i] = head.uvarint()
+		lens[i] = head.Uvarint()
 	}
 	for i := range d.cols {
-		d.cols[i].b = head.bytes(lens[i])
+		d.cols[i].B = head.Bytes(lens[i])
 	}
-	if head.bad || len(head.b) != 0 {
+	if head.Bad || len(head.B) != 0 {
 		return false
 	}
 	c := &d.cols[colShapes]
-	for len(c.b) > 0 && !c.bad && len(d.shapes) < maxShapes {
+	for len(c.B) > 0 && !c.Bad && len(d.shapes) < maxShapes {
 		d.shapes = append(d.shapes, readShape(c))
 	}
 	t := &d.cols[colTails]
-	for len(t.b) > 0 && !t.bad && len(d.tails) < maxTails {
-		tail := t.bytes(t.uvarint())
+	for len(t.B) > 0 && !t.Bad && len(d.tails) < maxTails {
+		tail := t.Bytes(t.Uvarint())
 		if len(tail) == 0 {
 			return false
 		}
 		d.tails = append(d.tails, tail)
 	}
-	return !c.bad && !t.bad
+	return !c.Bad && !t.Bad
 }
 
 // used reports whether every column was read to its end.
 func (d *decoder) used() bool {
 	for i := range d.cols {
-		if d.cols[i].bad || len(d.cols[i].b) != 0 {
+		if d.cols[i].Bad || len(d.cols[i].B) != 0 {
 			return false
 		}
 	}
-	return !d.hex.bad && len(d.hex.b) == 0
+	return !d.hex.Bad && len(d.hex.B) == 0
 }
 
 func (d *decoder) messages(dst []byte) ([]byte, bool) {
-	for len(d.cols[colForm].b) > 0 {
-		form := d.cols[colForm].byte()
+	for len(d.cols[colForm].B) > 0 {
+		form := d.cols[colForm].Byte()
 		if form == 0 {
-			dst = append(dst, d.cols[colRaw].bytes(d.cols[colRawLen].uvarint())...)
-			if d.cols[colRaw].bad || d.cols[colRawLen].bad || len(dst) > d.limit {
+			dst = append(dst, d.cols[colRaw].Bytes(d.cols[colRawLen].Uvarint())...)
+			if d.cols[colRaw].Bad || d.cols[colRawLen].Bad || len(dst) > d.limit {
 				return dst, false
 			}
 			continue
@@ -101,8 +103,8 @@ func (d *decoder) messages(dst []byte) ([]byte, bool) {
 			return dst, false
 		}
 		tail := d.tails[form-1]
-		d.time = d.cols[colTime].delta(d.time)
-		n := d.cols[colCount].uvarint()
+		d.time = d.cols[colTime].Delta(d.time)
+		n := d.cols[colCount].Uvarint()
 		if n > 0xffff {
 			return dst, false
 		}
@@ -124,7 +126,7 @@ func (d *decoder) messages(dst []byte) ([]byte, bool) {
 // event appends the next event.
 func (d *decoder) event(dst []byte) ([]byte, bool) {
 	c := &d.cols
-	number := int(c[colShape].byte())
+	number := int(c[colShape].Byte())
 	if number >= len(d.shapes) {
 		return dst, false
 	}
@@ -133,21 +135,21 @@ func (d *decoder) event(dst []byte) ([]byte, bool) {
 	for _, h := range s.holes {
 		switch h {
 		case holeID:
-			v.id = c[colID].delta(d.id + 1)
+			v.id = c[colID].Delta(d.id + 1)
 			d.id = v.id
 		case holeStamp:
-			v.stamp = c[colStamp].delta(d.time)
+			v.stamp = c[colStamp].Delta(d.time)
 		case holeKey:
 			d.key = readKey(d.key[:0], &c[colText], &d.hex)
 			v.key = d.key
 		case holeText:
-			v.text = c[colText].bytes(c[colText].uvarint())
+			v.text = c[colText].Bytes(c[colText].Uvarint())
 		case holeSuffix:
 		default:
 			return dst, false
 		}
 	}
-	if c[colShape].bad || c[colID].bad || c[colStamp].bad || c[colText].bad || d.hex.bad {
+	if c[colShape].Bad || c[colID].Bad || c[colStamp].Bad || c[colText].Bad || d.hex.Bad {
 		return dst, false
 	}
 	dst = s.write(dst, &v)

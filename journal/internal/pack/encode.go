@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // Encoder packs the messages of one block. The zero value is ready; Reset begins the next block.
@@ -90,10 +92,10 @@ func (e *Encoder) message(b []byte) bool {
 		for _, h := range s.holes {
 			switch h {
 			case holeID:
-				c[colID] = zigzag(c[colID], v.id, id+1)
+				c[colID] = varint.AppendDelta(c[colID], v.id, id+1)
 				id = v.id
 			case holeStamp:
-				c[colStamp] = zigzag(c[colStamp], v.stamp, time)
+				c[colStamp] = varint.AppendDelta(c[colStamp], v.stamp, time)
 			case holeKey:
 				c[colText], e.hex = appendKey(c[colText], e.hex, v.key)
 			case holeText:
@@ -108,7 +110,7 @@ func (e *Encoder) message(b []byte) bool {
 	}
 	c := &e.cols
 	c[colForm] = append(c[colForm], byte(1+tail))
-	c[colTime] = zigzag(c[colTime], time, e.time)
+	c[colTime] = varint.AppendDelta(c[colTime], time, e.time)
 	c[colCount] = binary.AppendUvarint(c[colCount], uint64(n))
 	e.time, e.id = time, id
 	return true

@@ -1,6 +1,10 @@
 package pack
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/kvjournal/kvjournal/journal/varint"
+)
 
 // A key is kept as parts: text (length uvarint, bytes) and a run of lower-case hex digits (half their number, uvarint; the digits are in
 // hex, two a byte), and so on until a run of none.
@@ -53,17 +57,17 @@ func appendPart(dst, s []byte) []byte {
 }
 
 // readKey appends the next key to dst.
-func readKey(dst []byte, text, hex *cursor) []byte {
+func readKey(dst []byte, text, hex *varint.Cursor) []byte {
 	for {
-		dst = append(dst, text.bytes(text.uvarint())...)
-		n := text.uvarint()
-		if n == 0 || text.bad {
+		dst = append(dst, text.Bytes(text.Uvarint())...)
+		n := text.Uvarint()
+		if n == 0 || text.Bad {
 			return dst
 		}
-		for _, c := range hex.bytes(n) {
+		for _, c := range hex.Bytes(n) {
 			dst = append(dst, digitText[c>>4], digitText[c&15])
 		}
-		if hex.bad {
+		if hex.Bad {
 			return dst
 		}
 	}

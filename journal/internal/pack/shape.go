@@ -3,6 +3,8 @@ package pack
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // hole is what stands between two literals of a shape. Part of the format.
@@ -160,16 +162,16 @@ func (s *shape) append(dst []byte) []byte {
 	return append(dst, s.prefix...)
 }
 
-func readShape(c *cursor) shape {
+func readShape(c *varint.Cursor) shape {
 	var s shape
-	n := int(c.byte())
+	n := int(c.Byte())
 	for i := range n + 1 {
-		s.literals = append(s.literals, c.bytes(c.uvarint()))
+		s.literals = append(s.literals, c.Bytes(c.Uvarint()))
 		if i < n {
-			s.holes = append(s.holes, hole(c.byte()))
+			s.holes = append(s.holes, hole(c.Byte()))
 		}
 	}
-	s.prefix = c.bytes(c.uvarint())
+	s.prefix = c.Bytes(c.Uvarint())
 	return s
 }
 
