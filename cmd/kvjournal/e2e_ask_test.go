@@ -156,6 +156,16 @@ func timeless(t *testing.T, line string) map[string]any {
 	return m
 }
 
+// short is an answer's line up to as_of's age, which is followed by as_of.live only.
+func short(line string) string {
+	for _, name := range []string{`"age_ms":`, `"live":`} {
+		if i := strings.LastIndex(line, name); i >= 0 {
+			return line[:i]
+		}
+	}
+	return line
+}
+
 // sameAnswers fails the test where two runs of the same questions differ in more than as_of.live and age_ms.
 func sameAnswers(t *testing.T, what string, a, b []string) {
 	t.Helper()
@@ -163,6 +173,9 @@ func sameAnswers(t *testing.T, what string, a, b []string) {
 		t.Fatalf("%s: %d and %d answers", what, len(a), len(b))
 	}
 	for i := range a {
+		if short(a[i]) == short(b[i]) {
+			continue
+		}
 		if !reflect.DeepEqual(timeless(t, a[i]), timeless(t, b[i])) {
 			t.Fatalf("%s: answer %d\n%s\n%s", what, i+1, a[i], b[i])
 		}

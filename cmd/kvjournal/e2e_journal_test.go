@@ -16,6 +16,7 @@ type recorded struct {
 	events   uint64
 	messages uint64
 	last     uint64
+	message  uint64 // offset of the last message
 }
 
 // readJournal opens the journal as any reader does, and decodes every record of it.
@@ -46,6 +47,7 @@ func readJournal(t *testing.T, dir string) recorded {
 				continue
 			}
 			out.messages++
+			out.message = block.First + uint64(i)
 			var scratch [8]byte
 			frames, err := block.Frames(i, nil, &scratch)
 			if err != nil {

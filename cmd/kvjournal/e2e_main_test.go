@@ -26,6 +26,10 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // tests run it as another user
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	args := []string{"build", "-o", dir + string(filepath.Separator)}
 	if os.Getenv("KVJOURNAL_E2E_RACE") != "" {
 		args = append(args, "-race")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/journal/subscribe"
 	"github.com/kvjournal/kvjournal/query/service"
 )
 
@@ -45,6 +46,9 @@ does not.`,
 			}
 			if f.bufferMiB < 1 {
 				return usageError(fmt.Errorf("--buffer %d: at least 1 MiB", f.bufferMiB))
+			}
+			if f.duration < 0 {
+				return usageError(fmt.Errorf("--duration %v: must not be negative", f.duration))
 			}
 			return runRecord(cmd, &f, sources)
 		},
@@ -84,6 +88,9 @@ func (f *recordFlags) configs() ([]service.SourceConfig, error) {
 		names[c.Name] = true
 		if len(c.Endpoints) != 1 {
 			return nil, fmt.Errorf("source %q has %d endpoints; this version records one endpoint a source (give each a source of its own)", c.Name, len(c.Endpoints))
+		}
+		if err := subscribe.CheckEndpoint(c.Endpoints[0]); err != nil {
+			return nil, fmt.Errorf("source %q: %w; write tcp://HOST:PORT", c.Name, err)
 		}
 	}
 	return out, nil

@@ -27,21 +27,28 @@ type target struct {
 // startPatience is how long a command waits for a recorder that has claimed the directory to listen.
 const startPatience = 5 * time.Second
 
-// openTarget finds out which it is.
+// socketPatience is how long it looks for the socket before it looks whether the writer is still there.
+const socketPatience = 200 * time.Millisecond
+
+// openTarget finds out which it is, also while a recorder starts or ends.
 func openTarget(ctx context.Context, dir string) (*target, error) {
-	rest, err := service.OpenAtRest(ctx, dir, service.Options{Log: warnings(), Progress: progressOn(os.Stderr, "bringing the index up")})
-	if err == nil {
-		return &target{dir: dir, rest: rest}, nil
+	for deadline := time.Now().Add(startPatience); ; {
+		rest, err := service.OpenAtRest(ctx, dir, service.Options{Log: warnings(), Progress: progressOn(os.Stderr, "bringing the index up")})
+		if err == nil {
+			return &target{dir: dir, rest: rest}, nil
+		}
+		var live *service.LiveError
+		if !errors.As(err, &live) {
+			return nil, err
+		}
+		socket, err := service.FindSocket(ctx, dir, socketPatience)
+		if err == nil {
+			return &target{dir: dir, live: httpapi.NewClient(socket)}, nil
+		}
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return nil, fmt.Errorf("%w (%w)", live, err)
+		}
 	}
-	var live *service.LiveError
-	if !errors.As(err, &live) {
-		return nil, err
-	}
-	socket, err := service.FindSocket(ctx, dir, startPatience)
-	if err != nil {
-		return nil, fmt.Errorf("%w (%w)", live, err)
-	}
-	return &target{dir: dir, live: httpapi.NewClient(socket)}, nil
 }
 
 func (t *target) Close() error {
@@ -51,8 +58,33 @@ func (t *target) Close() error {
 	return nil
 }
 
+// ask asks a question, and asks anew where the recorder ended before it said anything: then the directory is at rest, or
+// another recorder's.
+func (t *target) ask(ctx context.Context, f func([]byte) error, question func(f func([]byte) error) error) error {
+	for deadline := time.Now().Add(startPatience); ; {
+		said := false
+		err := question(func(line []byte) error {
+			said = true
+			return f(line)
+		})
+		var gone *httpapi.GoneError
+		if !errors.As(err, &gone) || said || time.Now().After(deadline) {
+			return err
+		}
+		next, err := openTarget(ctx, t.dir)
+		if err != nil {
+			return err
+		}
+		*t = *next
+	}
+}
+
 // lookup calls f with each answer's JSON, in order.
 func (t *target) lookup(ctx context.Context, questions []query.Question, at string, f func([]byte) error) error {
+	return t.ask(ctx, f, func(f func([]byte) error) error { return t.lookupOnce(ctx, questions, at, f) })
+}
+
+func (t *target) lookupOnce(ctx context.Context, questions []query.Question, at string, f func([]byte) error) error {
 	if t.live != nil {
 		return t.live.Lookup(ctx, questions, at, f)
 	}
@@ -84,6 +116,10 @@ func emit(v any, f func([]byte) error) error {
 }
 
 func (t *target) gaps(ctx context.Context, source string, f func([]byte) error) error {
+	return t.ask(ctx, f, func(f func([]byte) error) error { return t.gapsOnce(ctx, source, f) })
+}
+
+func (t *target) gapsOnce(ctx context.Context, source string, f func([]byte) error) error {
 	if t.live != nil {
 		return t.live.Gaps(ctx, source, f)
 	}
@@ -96,6 +132,10 @@ func (t *target) gaps(ctx context.Context, source string, f func([]byte) error) 
 }
 
 func (t *target) stats(ctx context.Context, f func([]byte) error) error {
+	return t.ask(ctx, f, func(f func([]byte) error) error { return t.statsOnce(ctx, f) })
+}
+
+func (t *target) statsOnce(ctx context.Context, f func([]byte) error) error {
 	if t.live != nil {
 		return t.live.Stats(ctx, f)
 	}

@@ -27,6 +27,23 @@ func NewClient(path string) *Client {
 	return &Client{http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}}}
 }
 
+// GoneError: the recorder ended before it had answered, by itself or by a signal.
+type GoneError struct{ Err error }
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("the recorder ended while it was asked; ask again: %v", e.Err)
+}
+
+func (e *GoneError) Unwrap() error { return e.Err }
+
+// gone makes err a *GoneError, unless ctx ended the request.
+func gone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &GoneError{err}
+}
+
 // ask sends a request and calls f with each line of the reply.
 func (c *Client) ask(ctx context.Context, method, path string, query url.Values, body io.Reader, f func([]byte) error) error {
 	u := url.URL{Scheme: "http", Host: "kvjournal", Path: path, RawQuery: query.Encode()}
@@ -36,12 +53,15 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("asking the running recorder: %w", err)
+		return gone(ctx, err)
 	}
 	defer resp.Body.Close()
 	in := bufio.NewReaderSize(resp.Body, 64<<10)
 	for {
 		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return gone(ctx, err) // what was read of a line is no answer
+		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if ferr := failureOf(line, resp.StatusCode); ferr != nil {
 				return ferr
@@ -50,11 +70,8 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err != nil {
-			return fmt.Errorf("reading the recorder's answer: %w", err)
+			return nil
 		}
 	}
 }

@@ -136,9 +136,16 @@ func progressOf(j *journal.Journal, o Options) func(uint64) {
 	return func(applied uint64) { o.Progress(applied, j.Durable()) }
 }
 
+// roomToBringUp is the free space below which the index is brought up in memory, not on disk: Pebble does not give up
+// writing on a full disk, and the question would never be answered.
+const roomToBringUp = 256 << 20
+
 // bringUp brings the index on disk up to the journal, if nobody else is there and the directory can be written. It gives
 // way to a writer that claims the directory meanwhile.
 func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
+	if usage, err := o.FS.GetDiskUsage(j.Dir()); err == nil && usage.AvailBytes < roomToBringUp {
+		return fmt.Errorf("only %d bytes are free", usage.AvailBytes)
+	}
 	lock, err := datadir.Alone(o.FS, j.Dir())
 	if err != nil {
 		return err

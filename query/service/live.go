@@ -73,7 +73,7 @@ func FindSocket(ctx context.Context, dir string, patience time.Duration) (string
 			return path, nil
 		}
 		if time.Now().After(deadline) {
-			return "", fmt.Errorf("it does not answer questions: %w", err)
+			return "", fmt.Errorf("it does not answer questions, ask again when it has ended: %w", err)
 		}
 		t := time.NewTimer(20 * time.Millisecond)
 		select {

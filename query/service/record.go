@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,7 @@ type Service struct {
 
 	index    atomic.Pointer[index.Index]
 	indexErr atomic.Pointer[error]
+	opened   chan struct{} // closed when the index is open, or will not be
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -70,7 +72,7 @@ func Record(ctx context.Context, c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{log: c.Log, begun: time.Now(), journal: j, cache: cache, dir: c.Dir, done: make(chan struct{})}
+	s := &Service{log: c.Log, begun: time.Now(), journal: j, cache: cache, dir: c.Dir, opened: make(chan struct{}), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	if err := s.start(c); err != nil {
 		s.cancel()
@@ -98,7 +100,18 @@ func (s *Service) start(c Config) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: httpapi.Handler(s), ReadHeaderTimeout: 10 * time.Second}
+	answering, stopAnswering := context.WithCancel(context.Background())
+	var questions sync.WaitGroup
+	handler := httpapi.Handler(s)
+	server := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return answering },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			questions.Add(1)
+			defer questions.Done()
+			handler.ServeHTTP(w, r)
+		}),
+	}
 	s.work.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("the socket stopped answering; recording goes on", "error", err)
@@ -116,6 +129,8 @@ func (s *Service) start(c Config) error {
 		if err := server.Shutdown(closing); err != nil {
 			server.Close()
 		}
+		stopAnswering()
+		questions.Wait() // nobody reads any more
 		stopIndexing()
 		s.work.Wait()
 		s.err = errors.Join(s.err, s.close())
@@ -125,16 +140,22 @@ func (s *Service) start(c Config) error {
 
 // keepIndex opens the index and follows the journal. A failure ends answers, not the recording.
 func (s *Service) keepIndex(ctx context.Context) {
+	failed := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("the index failed, recording goes on: %w; restart to build it anew", err)
+			s.indexErr.Store(&err)
+			s.log.Error("the index failed, recording goes on", "error", err)
+		}
+	}
 	x, err := openIndex(s.journal, index.Options{Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver})
-	if err == nil {
-		s.index.Store(x)
-		err = x.Follow(ctx)
+	if err != nil {
+		failed(err)
+		close(s.opened)
+		return
 	}
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the index failed, recording goes on: %w; restart to build it anew", err)
-		s.indexErr.Store(&err)
-		s.log.Error("the index failed, recording goes on", "error", err)
-	}
+	s.index.Store(x)
+	close(s.opened)
+	failed(x.Follow(ctx))
 }
 
 // leaveToReceiver waits while the recorder's buffer fills.
@@ -177,8 +198,15 @@ func (s *Service) Wait() error {
 // Done is closed when the recording has ended.
 func (s *Service) Done() <-chan struct{} { return s.done }
 
+// openPatience is how long a question waits for a recorder that is just opening its index.
+const openPatience = 5 * time.Second
+
 // Engine implements httpapi.Source.
 func (s *Service) Engine() (*query.Engine, error) {
+	select {
+	case <-s.opened:
+	case <-time.After(openPatience):
+	}
 	if err := s.indexErr.Load(); err != nil {
 		return nil, *err
 	}

@@ -21,7 +21,7 @@ if [ -z "$endpoint" ]; then
 	endpoint=tcp://127.0.0.1:${PORT:-5557}
 	truth=$(mktemp)
 	say "a simulated Mooncake master publishes on $endpoint: 3 tenants, bursts that overflow its queue"
-	bin/mooncakesim --bind "$endpoint" --rate 2000 --tenants 3 --objects 5000 --queue-capacity 1000 --burst 20000 --truth "$truth" >/dev/null &
+	bin/mooncakesim --bind "$endpoint" --rate 2000 --tenants 3 --objects 5000 --queue-capacity 1000 --burst 3000 --truth "$truth" >/dev/null &
 	sim=$!
 fi
 
