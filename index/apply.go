@@ -15,7 +15,7 @@ import (
 
 const (
 	// batchEvents is how many events one write batch holds at most, give or take a block.
-	batchEvents = 16384
+	batchEvents = 65536
 	// maxScopes bounds the scopes remembered; beyond it all are forgotten, which costs a few needless writes.
 	maxScopes = 1 << 16
 	// clearLiveEvery is how often the dead live rows of one scope may be deleted by range, ns of receive time:

@@ -17,6 +17,15 @@ import (
 type eventRows struct {
 	rows  []eventRow
 	arena []byte // keys and values of rows, one behind the other
+	order []rowOrder
+	ranks map[*scope]uint32
+}
+
+// rowOrder is what is moved about when rows are sorted.
+type rowOrder struct {
+	first uint64
+	scope uint32 // its rank among the scopes of the rows
+	row   uint32
 }
 
 // eventRow is one event. Its history key is arena[key:object:value], object being where the position begins; its value,
@@ -34,7 +43,7 @@ func (r *eventRows) add(sc *scope, ev *event.Event, e *Evidence) {
 	row := eventRow{scope: sc, key: len(r.arena), position: e.Position, stored: e.Stored}
 	b := append(append(r.arena, keyHistory), sc.prefix...)
 	text := len(b)
-	b = appendText(b, ev.Key)
+	b = appendObject(b, ev.Key)
 	b = appendMedium(b, ev.Medium)
 	row.object = len(b)
 	b = appendPosition(b, e.Position)
@@ -48,37 +57,76 @@ func (r *eventRows) add(sc *scope, ev *event.Event, e *Evidence) {
 	r.rows = append(r.rows, row)
 }
 
-func (r *eventRows) compare(a, b eventRow) int {
-	if a.scope == b.scope && a.first != b.first {
-		return cmp.Compare(a.first, b.first)
+// sort fills order.
+func (r *eventRows) sort() {
+	if r.ranks == nil {
+		r.ranks = map[*scope]uint32{}
 	}
-	return bytes.Compare(r.arena[a.key:a.value], r.arena[b.key:b.value])
+	clear(r.ranks)
+	var scopes []*scope
+	var last *scope
+	for i := range r.rows {
+		if sc := r.rows[i].scope; sc != last {
+			last = sc
+			if _, known := r.ranks[sc]; !known {
+				r.ranks[sc] = 0
+				scopes = append(scopes, sc)
+			}
+		}
+	}
+	slices.SortFunc(scopes, func(a, b *scope) int { return bytes.Compare(a.prefix, b.prefix) })
+	rank := uint32(0)
+	for i, sc := range scopes {
+		if i > 0 && !bytes.Equal(sc.prefix, scopes[i-1].prefix) { // a scope that was forgotten meanwhile has two
+			rank++
+		}
+		r.ranks[sc] = rank
+	}
+	r.order = r.order[:0]
+	last = nil
+	for i := range r.rows {
+		if sc := r.rows[i].scope; sc != last {
+			last, rank = sc, r.ranks[sc]
+		}
+		r.order = append(r.order, rowOrder{r.rows[i].first, rank, uint32(i)})
+	}
+	slices.SortFunc(r.order, func(a, b rowOrder) int {
+		switch {
+		case a.scope != b.scope:
+			return cmp.Compare(a.scope, b.scope)
+		case a.first != b.first:
+			return cmp.Compare(a.first, b.first)
+		}
+		return bytes.Compare(r.historyKey(a.row), r.historyKey(b.row))
+	})
 }
+
+func (r *eventRows) historyKey(i uint32) []byte { return r.arena[r.rows[i].key:r.rows[i].value] }
+
+// object is what row i's live key has behind its first byte.
+func (r *eventRows) object(i uint32) []byte { return r.arena[r.rows[i].key+1 : r.rows[i].object] }
 
 // flush writes all rows to the batch and forgets them.
 func (r *eventRows) flush(batch *pebble.Batch) error {
-	slices.SortFunc(r.rows, r.compare)
-	for i := range r.rows {
-		row := &r.rows[i]
-		if err := batch.Set(r.arena[row.key:row.value], r.arena[row.value:row.end], nil); err != nil {
+	r.sort()
+	for _, o := range r.order {
+		row := &r.rows[o.row]
+		if err := batch.Set(r.historyKey(o.row), r.arena[row.value:row.end], nil); err != nil {
 			return err
 		}
 	}
-	for i := range r.rows {
+	for i, o := range r.order {
 		// The newest event of an object and medium comes first; the others make no live row.
-		if i > 0 && bytes.Equal(r.object(i), r.object(i-1)) {
+		if i > 0 && bytes.Equal(r.object(o.row), r.object(r.order[i-1].row)) {
 			continue
 		}
-		if err := r.live(batch, &r.rows[i]); err != nil {
+		if err := r.live(batch, &r.rows[o.row]); err != nil {
 			return err
 		}
 	}
 	r.rows, r.arena = r.rows[:0], r.arena[:0]
 	return nil
 }
-
-// object is what row i's live key has behind its first byte.
-func (r *eventRows) object(i int) []byte { return r.arena[r.rows[i].key+1 : r.rows[i].object] }
 
 func (r *eventRows) live(batch *pebble.Batch, row *eventRow) error {
 	key := r.arena[row.key:row.object]

@@ -260,7 +260,12 @@ func (x *Index) commit(offset uint64) error {
 		return err
 	}
 	x.applied.Store(offset)
-	if x.unflushed >= x.opts.FlushEvents {
+	due := x.opts.FlushEvents
+	if offset < x.j.Durable() {
+		// Behind the journal, what a crash would repeat is little beside what is still to do, and larger tables cost less.
+		due *= 4
+	}
+	if x.unflushed >= due {
 		return x.startFlush()
 	}
 	return nil

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -103,6 +104,80 @@ func appendScope(dst []byte, source uint32, backend, tenant []byte) []byte {
 	return appendText(dst, tenant)
 }
 
+// An object's key is a byte that says how it is written, then the key. Connectors make keys that begin with the 64 hex digits of a
+// hash; those are kept as 32 bytes, which nearly halves the index. The order of keys is kept within each of the two forms.
+const (
+	objectPlain  = 1 // text
+	objectPacked = 2 // 64 lower-case hex digits, two a byte, then text
+	packedBytes  = 32
+)
+
+func appendObject(dst, key []byte) []byte {
+	if len(key) >= 2*packedBytes {
+		n := len(dst)
+		dst = append(dst, objectPacked)
+		i := 0
+		for ; i < 2*packedBytes; i += 2 {
+			hi, lo := hexDigit(key[i]), hexDigit(key[i+1])
+			if hi|lo > 15 {
+				break
+			}
+			dst = append(dst, hi<<4|lo)
+		}
+		if i == 2*packedBytes {
+			return appendText(dst, key[i:])
+		}
+		dst = dst[:n]
+	}
+	return appendText(append(dst, objectPlain), key)
+}
+
+// hexDigit is the value of a lower-case hex digit, 255 where c is none.
+func hexDigit(c byte) byte {
+	switch {
+	case c-'0' <= 9:
+		return c - '0'
+	case c-'a' <= 5:
+		return c - 'a' + 10
+	}
+	return 255
+}
+
+// cutObject reads an object's key back and returns what follows it.
+func cutObject(b []byte) (key, rest []byte, ok bool) {
+	if len(b) == 0 {
+		return nil, nil, false
+	}
+	switch b[0] {
+	case objectPlain:
+		return cutText(b[1:])
+	case objectPacked:
+		if len(b) < 1+packedBytes {
+			return nil, nil, false
+		}
+		text, rest, ok := cutText(b[1+packedBytes:])
+		key = make([]byte, 0, 2*packedBytes+len(text))
+		return append(hex.AppendEncode(key, b[1:1+packedBytes]), text...), rest, ok
+	}
+	return nil, nil, false
+}
+
+// objectEnd is the index behind the object's key that b begins with, -1 where there is none.
+func objectEnd(b []byte) int {
+	at := 1
+	if len(b) > 0 && b[0] == objectPacked {
+		at += packedBytes
+	}
+	if len(b) < at {
+		return -1
+	}
+	n := textEnd(b[at:])
+	if n < 0 {
+		return -1
+	}
+	return at + n
+}
+
 // Media: the two that publishers send today are one byte, every other is written out.
 const (
 	mediumCPU   = 1
@@ -201,24 +276,23 @@ func gapKey(source uint32, offset uint64, n byte) []byte {
 // split is where the part of a key that the bloom filters know ends: behind the object in history and live, behind the
 // scope in clears and proofs, at the end elsewhere.
 func split(k []byte) int {
-	if len(k) == 0 {
-		return 0
-	}
-	texts := 0
-	switch k[0] {
-	case keyHistory, keyLive:
-		texts = 3
-	case keyClear, keyProof:
-		texts = 2
-	default:
+	if len(k) < 5 {
 		return len(k)
 	}
-	at := 1 + 4
-	if len(k) < at {
+	object := k[0] == keyHistory || k[0] == keyLive
+	if !object && k[0] != keyClear && k[0] != keyProof {
 		return len(k)
 	}
-	for range texts {
+	at := 5
+	for range 2 {
 		n := textEnd(k[at:])
+		if n < 0 {
+			return len(k)
+		}
+		at += n
+	}
+	if object {
+		n := objectEnd(k[at:])
 		if n < 0 {
 			return len(k)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
@@ -80,6 +81,11 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 		p.CacheSize = o.CacheSize
 	}
 	for i := range p.Levels {
+		// What is in the upper levels is soon written again.
+		p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		if i >= len(p.Levels)-2 {
+			p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+		}
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		p.Levels[i].BlockSize = 16 << 10
 	}

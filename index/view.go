@@ -93,7 +93,7 @@ func (v *View) Media(dst []Medium, o *Object, at Position) ([]Medium, error) {
 		}
 		v.history = it
 	}
-	v.key = appendText(appendScope(append(v.key[:0], keyHistory), o.Source, o.Backend, o.Tenant), o.Key)
+	v.key = appendObject(appendScope(append(v.key[:0], keyHistory), o.Source, o.Backend, o.Tenant), o.Key)
 	prefix := len(v.key)
 	first := len(dst)
 	dst = append(dst, Medium{Name: "cpu"}, Medium{Name: "disk"})

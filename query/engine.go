@@ -20,6 +20,8 @@ type Engine struct {
 	Index   *index.Index
 	// Live reports whether a source is connected; nil where no recorder runs.
 	Live func(source uint32) bool
+	// Counted keeps the number of live objects for a while; nil: it is counted each time.
+	Counted *CountCache
 	// Now is our clock; nil: time.Now.
 	Now func() time.Time
 }

@@ -3,6 +3,8 @@ package query
 import (
 	"context"
 	"math"
+	"sync"
+	"time"
 )
 
 // StatsOut are the figures of a data directory.
@@ -63,7 +65,7 @@ type RecorderStats struct {
 	UptimeSeconds  int64 `json:"uptime_seconds"`
 }
 
-// Stats returns the figures of the moment. Counting the live objects takes time in proportion to their number.
+// Stats returns the figures of the moment. Counting the live objects takes time in proportion to their number: see Engine.Counted.
 func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 	v, err := e.Index.View()
 	if err != nil {
@@ -102,10 +104,35 @@ func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 		}
 		out.Sources = append(out.Sources, so)
 	}
-	if out.ObjectsLive, err = v.CountLive(ctx); err != nil {
+	if out.ObjectsLive, err = e.Counted.count(func() (uint64, error) { return v.CountLive(ctx) }); err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// CountCache remembers a count that takes time in proportion to what is counted, for twenty times as long as it took: so
+// whoever asks all the time costs a twentieth of a processor at most.
+type CountCache struct {
+	mu    sync.Mutex
+	value uint64
+	until time.Time
+}
+
+func (c *CountCache) count(f func() (uint64, error)) (uint64, error) {
+	if c == nil {
+		return f()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	begun := time.Now()
+	if begun.Before(c.until) {
+		return c.value, nil
+	}
+	n, err := f()
+	if err == nil {
+		c.value, c.until = n, time.Now().Add(20*time.Since(begun))
+	}
+	return n, err
 }
 
 func per(bytes, events uint64) *float64 {

@@ -44,6 +44,7 @@ type Service struct {
 	cache   *pebble.Cache
 	dir     string
 
+	counted  query.CountCache
 	index    atomic.Pointer[index.Index]
 	indexErr atomic.Pointer[error]
 	opened   chan struct{} // closed when the index is open, or will not be
@@ -57,7 +58,7 @@ type Service struct {
 
 // receiverFirst is the share of the recorder's buffer above which the materializer waits, so that the processor is the
 // receiver's.
-const receiverFirst = 8 // one eighth
+const receiverFirst = 16 // a sixteenth
 
 // Record starts a service. It records from when this returns until ctx ends or the storage fails: see Wait.
 func Record(ctx context.Context, c Config) (*Service, error) {
@@ -158,14 +159,19 @@ func (s *Service) keepIndex(ctx context.Context) {
 	failed(x.Follow(ctx))
 }
 
-// leaveToReceiver waits while the recorder's buffer fills.
+// leaveToReceiver waits while the recorder's buffer fills, and for a while after: a receiver that was behind once is at its
+// limit, and what the index would take of the processor it would miss.
 func (s *Service) leaveToReceiver(ctx context.Context) {
-	for {
+	const tick, calm = 2 * time.Millisecond, 50
+	for quiet := calm; ; quiet++ {
 		bytes, most := s.rec.Buffered()
-		if bytes <= most/receiverFirst {
+		if bytes > most/receiverFirst {
+			quiet = 0
+		}
+		if quiet >= calm {
 			return
 		}
-		t := time.NewTimer(2 * time.Millisecond)
+		t := time.NewTimer(tick)
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -214,7 +220,7 @@ func (s *Service) Engine() (*query.Engine, error) {
 	if x == nil {
 		return nil, errors.New("the recorder is just opening its index; ask again")
 	}
-	return &query.Engine{Journal: s.journal, Index: x, Live: s.rec.Connected}, nil
+	return &query.Engine{Journal: s.journal, Index: x, Live: s.rec.Connected, Counted: &s.counted}, nil
 }
 
 // Recorder implements httpapi.Source.

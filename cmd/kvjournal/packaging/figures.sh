@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make figures: the figures that the README gives, measured on this machine. About three minutes and 3 GB of disk.
-# Environment: SECONDS_FLAT (30), EVENTS (1000000, of the captures), PORT (5599).
+# Environment: SECONDS_FLAT (30), RATE (0: flat out; events/s), EVENTS (1000000, of the captures), PORT (5599).
 set -euo pipefail
 bin=$PWD/bin
 seconds=${SECONDS_FLAT:-30}
@@ -19,15 +19,15 @@ since() { echo $((($(now) - $1) / 1000000)); } # ms
 echo "machine: $(nproc) cores, $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(uname -sr), load $(cut -d' ' -f1 /proc/loadavg)"
 
 echo
-echo "== flat out: mooncakesim --rate 0 for $seconds s against record, default settings"
+echo "== flat out: mooncakesim --rate ${RATE:-0} for $seconds s against record, default settings"
 "$bin/kvjournal" record --endpoint "$endpoint" --dir "$work/live" 2>"$work/record.log" &
 recorder=$!
 until stats >/dev/null 2>&1; do sleep 0.1; done
-"$bin/mooncakesim" --bind "$endpoint" --rate 0 --duration "${seconds}s" >"$work/sim.json" 2>/dev/null
+"$bin/mooncakesim" --bind "$endpoint" --rate "${RATE:-0}" --duration "${seconds}s" >"$work/sim.json" 2>/dev/null
 end=$(now)
 until [ "$(stats | field buffer_bytes)" = 0 ]; do sleep 0.1; done
 received=$(stats | field events)
-until [ "$(stats | field lag)" = 0 ]; do sleep 0.2; done
+until [ "$(stats | field lag)" = 0 ]; do sleep 0.5; done
 caughtup=$(since "$end")
 sent=$(field published_events <"$work/sim.json")
 took=$(field seconds <"$work/sim.json")
