@@ -222,4 +222,3 @@ func (r *recorded) gaps() {
 		r.t.Fatalf("seed %d: gaps\n got %+v\nwant %+v", r.stream.Seed, got, want)
 	}
 }
-

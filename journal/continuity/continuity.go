@@ -187,10 +187,17 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 	}
 
 	v.Follows = s.Seq != 0 && s.goesOn(b) && s.Break == Unbroken
-	if begins := s.Seq == 0 && b.Seq == 1; !begins && !v.Follows {
+	begins := s.Seq == 0 && b.Seq == 1
+	switch {
+	case s.Window && s.Break != Unbroken && s.goesOn(b):
+		// Messages of the old connection are still coming, or so it seems. The next connection's first message will be
+		// judged as such; until then every moment is unproven.
+	case begins, v.Follows:
+		s.Break = Unbroken
+	default:
 		s.discontinue(b, slow, &v)
+		s.Break = Unbroken
 	}
-	s.Break = Unbroken
 	v.Epoch, v.Keyed = s.Epoch, s.Keyed
 	s.Seq = b.Seq
 	if b.Damage != event.None {

@@ -62,11 +62,14 @@ func (r *reference) message(st *step) judged {
 	seq := int64(b.Seq)
 	fits := r.id == nil || first == nil || *first == *r.id+1
 	j.follows = r.seq > 0 && !r.newConnection && seq == r.seq+1 && fits
-	if !j.follows && !(r.seq == 0 && seq == 1) {
+	still := r.window && r.newConnection && seq == r.seq+1 && fits // as if the old connection's messages still came
+	if !still && !j.follows && !(r.seq == 0 && seq == 1) {
 		r.discontinue(&j, seq, first, st.slow)
 	}
 	j.epoch, j.keyed = r.epoch, r.keyed
-	r.newConnection, r.down = false, false
+	if !still {
+		r.newConnection, r.down = false, false
+	}
 	r.seq = seq
 	if b.Damage != event.None {
 		r.id, j.mark = nil, "behind damaged"

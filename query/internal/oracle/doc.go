@@ -12,6 +12,8 @@
 //
 //   - A duplicate is as if it had not been received: it does not make a window of R5 hold a message either.
 //   - A connected record that is not preceded by a disconnected one starts a new connection all the same.
+//   - In a window of R5 a message whose numbers go on is of the old connection, as far as gaps are concerned: no line. The first
+//     message behind the window is judged as the first of a connection.
 //   - Across a connection, seq + 1 is a reconnect whatever the event_id says, unless that is not higher than the last.
 //   - A message without a seq changes nothing about what the next one must follow; it is a mark.
 //   - lost_events_max saturates at the largest uint64.

@@ -31,6 +31,18 @@ func (v verdict) doubt(offset uint64) uint64 {
 	return 0
 }
 
+// goesOn says whether b, in an open window of R5, looks as if messages of the old connection still came: the first of the new
+// one is still to be judged.
+func (p *previous) goesOn(b *event.Batch) bool {
+	if !p.fresh || p.seq == 0 || b.Seq == 0 || b.Seq-1 != p.seq {
+		return false
+	}
+	if len(b.Events) == 0 || !b.Events[0].HasID || !p.known {
+		return true
+	}
+	return b.Events[0].ID != 0 && b.Events[0].ID-1 == p.id
+}
+
 // judge holds a message with a readable seq against the one before (R3, R4, R5).
 func (p *previous) judge(b *event.Batch) verdict {
 	var first uint64

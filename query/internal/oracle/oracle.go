@@ -180,7 +180,11 @@ func (o *Oracle) message(offset uint64, rec capture.Record, now *fact) {
 	}
 	before := o.facts[offset-1].message
 	if b.HasSeq {
-		v := o.last.judge(&b)
+		still := o.window.open && o.last.goesOn(&b)
+		var v verdict
+		if !still {
+			v = o.last.judge(&b)
+		}
 		a.follows = v.follows
 		now.doubt = max(now.doubt, v.doubt(offset))
 		if v.gap != nil {
@@ -188,6 +192,7 @@ func (o *Oracle) message(offset uint64, rec capture.Record, now *fact) {
 			o.gaps = append(o.gaps, *v.gap)
 		}
 		o.last.advance(&b, v)
+		o.last.fresh = o.last.fresh || still
 	}
 	o.arrivals = append(o.arrivals, a)
 	if b.Damage != event.None {
