@@ -90,7 +90,7 @@ func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, e
 	if err := o.FS.MkdirAll(path, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the index: %w: %w", err, ErrRebuild) // a file lies in its place
 	}
-	db, err := pebble.Open(path, o.pebble(false))
+	db, err := openPebble(path, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening %s: %w: %w", path, err, ErrRebuild)
 	}

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -12,6 +13,26 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
 )
+
+// openPebble opens a database for writing. Pebble begins to compact as soon as it is opened, and then Open waits for the
+// first compaction to end, to look for obsolete files: with a second's or a minute's work left over from a crash, a restart would take
+// that long. So none begins before it is open, unless L0 is so deep that it must; the next flush lets them.
+func openPebble(path string, o Options) (*pebble.DB, error) {
+	var compacting atomic.Bool
+	p := o.pebble(false)
+	p.CompactionConcurrencyRange = func() (lower, upper int) {
+		if !compacting.Load() {
+			return 0, 1
+		}
+		return 1, 2
+	}
+	// Only the depth of L0 adds to the lower bound.
+	p.Experimental.CompactionDebtConcurrency = 1 << 60
+	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return 0 }
+	db, err := pebble.Open(path, p)
+	compacting.Store(true)
+	return db, err
+}
 
 // Options of an index. The zero value is right for a program that records.
 type Options struct {
@@ -27,6 +48,8 @@ type Options struct {
 	// FlushEvents and FlushEvery bound what must be replayed from the journal after a crash. 0: 150,000 events, 30 s.
 	FlushEvents int
 	FlushEvery  time.Duration
+	// Passing: the index is open for a question only, on an FS that keeps writes to itself: nothing is compacted.
+	Passing bool
 	// Pause is called before each block and may wait: so the materializer leaves the processor to a receiver that is
 	// behind. nil: never waits.
 	Pause func(ctx context.Context)
@@ -75,7 +98,7 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 		MaxOpenFiles:                500,
 		BytesPerSync:                1 << 20,
 		FlushDelayDeleteRange:       10 * time.Second,
-		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		DisableAutomaticCompactions: o.Passing,
 	}
 	if o.Cache == nil {
 		p.CacheSize = o.CacheSize

@@ -117,7 +117,7 @@ func (a *AtRest) Close() error {
 
 // openIndex opens the index so that every change stays in memory, and brings it up there if it is still behind.
 func (a *AtRest) openIndex(ctx context.Context, o Options) error {
-	opts := index.Options{FS: datadir.Overlay(o.FS), Log: o.Log}
+	opts := index.Options{FS: datadir.Overlay(o.FS), Log: o.Log, Passing: true}
 	x, err := index.Open(a.Journal, false, opts)
 	if errors.Is(err, index.ErrRebuild) {
 		x, err = index.Create(ctx, a.Journal, opts, progressOf(a.Journal, o))

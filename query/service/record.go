@@ -58,7 +58,7 @@ type Service struct {
 
 // receiverFirst is the share of the recorder's buffer above which the materializer waits, so that the processor is the
 // receiver's.
-const receiverFirst = 16 // a sixteenth
+const receiverFirst = 8 // one eighth
 
 // Record starts a service. It records from when this returns until ctx ends or the storage fails: see Wait.
 func Record(ctx context.Context, c Config) (*Service, error) {
@@ -162,7 +162,7 @@ func (s *Service) keepIndex(ctx context.Context) {
 // leaveToReceiver waits while the recorder's buffer fills, and for a while after: a receiver that was behind once is at its
 // limit, and what the index would take of the processor it would miss.
 func (s *Service) leaveToReceiver(ctx context.Context) {
-	const tick, calm = 2 * time.Millisecond, 50
+	const tick, calm = 2 * time.Millisecond, 15
 	for quiet := calm; ; quiet++ {
 		bytes, most := s.rec.Buffered()
 		if bytes > most/receiverFirst {

@@ -27,7 +27,7 @@ until stats >/dev/null 2>&1; do sleep 0.1; done
 end=$(now)
 until [ "$(stats | field buffer_bytes)" = 0 ]; do sleep 0.1; done
 received=$(stats | field events)
-until [ "$(stats | field lag)" = 0 ]; do sleep 0.5; done
+until [ "$(stats | field lag)" = 0 ]; do sleep 1; done
 caughtup=$(since "$end")
 sent=$(field published_events <"$work/sim.json")
 took=$(field seconds <"$work/sim.json")
