@@ -43,8 +43,8 @@ type Index struct {
 	gone    error // not nil: db is closed, and this is why
 	applied atomic.Uint64
 
-	a         *applier // under writing
-	block     *journal.Block
+	a         *applier            // under writing
+	free      chan *journal.Block // blocks to read into, under writing
 	unflushed int
 	flushedAt time.Time
 }
@@ -213,30 +213,30 @@ func (x *Index) catchUp(ctx context.Context, to uint64, progress func(applied ui
 
 func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied uint64)) error {
 	at := x.applied.Load()
-	for at < to {
-		if err := ctx.Err(); err != nil {
-			break
+	fetching, stop := context.WithCancel(ctx)
+	blocks := x.fetch(fetching, at, to)
+	defer func() {
+		stop()
+		for range blocks { // the journal may be closed once this returns
+		}
+	}()
+	for f := range blocks {
+		if f.err != nil {
+			return f.err
 		}
 		if x.opts.Pause != nil {
 			x.opts.Pause(ctx)
 		}
-		b, err := x.j.NextBlock(x.block, at)
-		if errors.Is(err, journal.ErrNotFound) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		x.block = b
-		for i := range b.Len() {
-			if o := b.First + uint64(i); o <= at || o > to {
+		for i := range f.b.Len() {
+			if o := f.b.First + uint64(i); o <= at || o > to {
 				continue
 			}
-			if err := x.a.record(b, i); err != nil {
+			if err := x.a.record(f.b, i); err != nil {
 				return err
 			}
 		}
-		at = min(b.Last(), to)
+		at = min(f.b.Last(), to)
+		x.free <- f.b
 		if x.a.events >= batchEvents || at >= to {
 			if err := x.commit(at); err != nil {
 				return err
@@ -252,6 +252,50 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 		}
 	}
 	return ctx.Err()
+}
+
+// fetched is a block, unpacked, or why there is none.
+type fetched struct {
+	b   *journal.Block
+	err error
+}
+
+// prefetch is how many blocks are held at once: one being applied, the others read and unpacked meanwhile.
+const prefetch = 3
+
+// fetch reads the blocks behind at, up to the one that holds to, ahead of the one being applied. A block goes back to
+// x.free when it is done with. The channel is closed at the end, or when ctx ends.
+func (x *Index) fetch(ctx context.Context, at, to uint64) <-chan fetched {
+	x.free = make(chan *journal.Block, prefetch)
+	for range prefetch {
+		x.free <- nil
+	}
+	out := make(chan fetched, prefetch)
+	free := x.free
+	go func() {
+		defer close(out)
+		for at < to {
+			var b *journal.Block
+			select {
+			case b = <-free:
+			case <-ctx.Done():
+				return
+			}
+			b, err := x.j.NextBlock(b, at)
+			if errors.Is(err, journal.ErrNotFound) {
+				return
+			}
+			if err == nil {
+				err = b.Load()
+			}
+			out <- fetched{b, err} // there is room: no more than prefetch are under way
+			if err != nil {
+				return
+			}
+			at = b.Last()
+		}
+	}()
+	return out
 }
 
 func (x *Index) commit(offset uint64) error {

@@ -175,6 +175,9 @@ func (b *Block) Frames(i int, dst [][]byte, seq *[8]byte) ([][]byte, error) {
 	return b.entries[i].framesOf(b.payload, dst, seq), nil
 }
 
+// Load unpacks the payload, which the first Frames does otherwise: a reader that prefetches calls it.
+func (b *Block) Load() error { return b.load() }
+
 func (b *Block) load() error {
 	if b.loaded {
 		return nil

@@ -26,6 +26,7 @@ until stats >/dev/null 2>&1; do sleep 0.1; done
 "$bin/mooncakesim" --bind "$endpoint" --rate "${RATE:-0}" --duration "${seconds}s" >"$work/sim.json" 2>/dev/null
 end=$(now)
 until [ "$(stats | field buffer_bytes)" = 0 ]; do sleep 0.1; done
+during=$(awk "BEGIN{printf \"%d\", 100*$(stats | field applied_offset)/$(stats | field durable_offset)}")
 received=$(stats | field events)
 until [ "$(stats | field lag)" = 0 ]; do sleep 1; done
 caughtup=$(since "$end")
@@ -34,7 +35,7 @@ took=$(field seconds <"$work/sim.json")
 echo "sent       $sent events in $took s, $(awk "BEGIN{printf \"%d\", $sent/$took}") events/s"
 echo "received   $received events, $(awk "BEGIN{printf \"%d\", $received/$took}") events/s, all durable: offset $(stats | field durable_offset)"
 echo "gaps       $("$bin/kvjournal" gaps --dir "$work/live" --output json | grep -o '"cause":"[a-z_]*"' | cut -d'"' -f4 | sort | uniq -c | awk '{printf "%s %s  ", $1, $2}')"
-echo "index      caught up $caughtup ms after the last message"
+echo "index      $during % done when the last message came, caught up $caughtup ms later"
 echo "memory     $(($(grep VmHWM /proc/$recorder/status | tr -dc 0-9) / 1024)) MiB at most (resident), buffer, catch-up and questions included"
 echo "disk       journal $(stats | grep -o '"journal":{[^}]*}' | field bytes_per_event) B an event, index $(stats | grep -o '"index":{[^}]*}' | field bytes_per_event) B an event, raw $(stats | field raw_bytes_per_event) B"
 
