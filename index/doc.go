@@ -20,7 +20,7 @@
 // integer with all bits turned over: the newest comes first, in 4 to 6 bytes.
 //
 //	h | scope | object | medium | position↓  -> evidence        every event of an object: its past in one prefix seek
-//	l | scope | object | medium              -> position, evidence   where the newest event is `stored`: what is there now
+//	l | scope | object | medium              -> position        of the newest event, where it is `stored`: what is there now
 //	c | scope | position↓                    -> evidence        every `cleared`
 //	e | scope | position↓                    -> evidence        those that confirm absence
 //	k | scope                                -> nothing         it was seen

@@ -135,11 +135,7 @@ func (r *eventRows) live(batch *pebble.Batch, row *eventRow) error {
 		return batch.Delete(key, nil)
 	}
 	var p [2 * binary.MaxVarintLen64]byte
-	position := binary.PutUvarint(p[:], row.position.Offset)
-	position += binary.PutUvarint(p[position:], uint64(row.position.Event))
-	d := batch.SetDeferred(len(key), position+row.end-row.value)
-	copy(d.Key, key)
-	copy(d.Value, p[:position])
-	copy(d.Value[position:], r.arena[row.value:row.end])
-	return d.Finish()
+	n := binary.PutUvarint(p[:], row.position.Offset)
+	n += binary.PutUvarint(p[n:], uint64(row.position.Event))
+	return batch.Set(key, p[:n], nil)
 }

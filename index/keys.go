@@ -17,7 +17,7 @@ const (
 	keyHistory = 'h' // scope · object · medium · position↓ -> evidence: every event of an object
 	keyJournal = 'j' // -> format version, id of the journal
 	keyScope   = 'k' // scope -> nothing: it was seen
-	keyLive    = 'l' // scope · object · medium -> position, evidence: the newest event, where it is `stored`
+	keyLive    = 'l' // scope · object · medium -> position of the newest event, where it is `stored`
 	keyMark    = 'm' // source · offset -> a mark and how far it extends
 	keyState   = 's' // source -> where the source stands
 )

@@ -109,7 +109,10 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 		if i >= len(p.Levels)-2 {
 			p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 		}
-		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		p.Levels[i].FilterPolicy = pebble.NoFilterPolicy
+		if i >= len(p.Levels)-3 {
+			p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		}
 		p.Levels[i].BlockSize = 16 << 10
 	}
 	for i := range p.TargetFileSizes {

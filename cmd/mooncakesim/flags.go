@@ -19,7 +19,7 @@ const (
 	// flatOutRate is what --rate 0 asks for, events/s. The real publisher at full speed, with one subscriber on the same
 	// two cores, sends 510,000 to 600,000 (measured, DESIGN.md); a stand-in that is faster than that would not be faithful. This one
 	// can be: --rate 900000.
-	flatOutRate = 640_000
+	flatOutRate = 620_000
 )
 
 const usage = `mooncakesim publishes the KV event stream of a Mooncake Store master, for tests and demos of kvjournal.
@@ -67,7 +67,7 @@ func parse(args []string, help io.Writer) (*flags, error) {
 	set.Usage = func() { fmt.Fprint(help, usage, set.FlagUsagesWrapped(100)) }
 
 	set.StringVar(&f.bind, "bind", "tcp://127.0.0.1:5557", "ZMQ `endpoint` to bind; tcp://127.0.0.1:* takes a free port and prints it")
-	set.Float64Var(&f.rate, "rate", 1000, "`events` per second, spread evenly; 0 = flat out: as the real publisher at full speed, 640,000 or what this machine can (more: give a number)")
+	set.Float64Var(&f.rate, "rate", 1000, "`events` per second, spread evenly; 0 = flat out: as the real publisher at full speed, 620,000 or what this machine can (more: give a number)")
 	set.DurationVar(&f.duration, "duration", 0, "end after this `time`, as 30s or 5m; 0 = at Ctrl-C")
 	set.Uint64Var(&f.seed, "seed", 1, "`number` that selects the sequence of changes: the same flags and seed give the same one")
 	set.IntVar(&f.tenants, "tenants", 3, "`number` of tenants: default, tenant-1, tenant-2, … The last of several is small and is the one that remove-alls empty")

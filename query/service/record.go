@@ -162,7 +162,7 @@ func (s *Service) keepIndex(ctx context.Context) {
 // leaveToReceiver waits while the recorder's buffer fills, and for a while after: a receiver that was behind once is at its
 // limit, and what the index would take of the processor it would miss.
 func (s *Service) leaveToReceiver(ctx context.Context) {
-	const tick, calm = 2 * time.Millisecond, 15
+	const tick, calm = 2 * time.Millisecond, 5
 	for quiet := calm; ; quiet++ {
 		bytes, most := s.rec.Buffered()
 		if bytes > most/receiverFirst {
