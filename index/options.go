@@ -14,24 +14,41 @@ import (
 	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
+// l0Stop is the number of L0 sublevels at which Pebble holds writes up. It is not reached: compactions of many sublevels at
+// once catch up with any rate that flushes keep.
+const l0Stop = 200
+
 // openPebble opens a database for writing. Pebble begins to compact as soon as it is opened, and then Open waits for the
 // first compaction to end, to look for obsolete files: with a second's or a minute's work left over from a crash, a restart would take
-// that long. So none begins before it is open, unless L0 is so deep that it must; the next flush lets them.
+// that long. So none begins before it is open; the next flush lets them.
 func openPebble(path string, o Options) (*pebble.DB, error) {
-	var compacting atomic.Bool
-	p := o.pebble(false)
-	p.CompactionConcurrencyRange = func() (lower, upper int) {
-		if !compacting.Load() {
-			return 0, 1
+	open := func(ready bool) (*pebble.DB, error) {
+		var compacting atomic.Bool
+		compacting.Store(ready)
+		p := o.pebble(false)
+		p.CompactionConcurrencyRange = func() (lower, upper int) {
+			if !compacting.Load() {
+				return 0, 1 // Pebble divides by the upper bound
+			}
+			return 1, 2
 		}
-		return 1, 2
+		// Nothing adds to the lower bound.
+		p.Experimental.L0CompactionConcurrency = 1 << 20
+		p.Experimental.CompactionDebtConcurrency = 1 << 60
+		p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return 0 }
+		db, err := pebble.Open(path, p)
+		compacting.Store(true)
+		return db, err
 	}
-	// Only the depth of L0 adds to the lower bound.
-	p.Experimental.CompactionDebtConcurrency = 1 << 60
-	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return 0 }
-	db, err := pebble.Open(path, p)
-	compacting.Store(true)
-	return db, err
+	db, err := open(false)
+	if err != nil || db.Metrics().Levels[0].Sublevels < l0Stop-8 {
+		return db, err
+	}
+	// So much is left over that writes would wait for a compaction that only a flush lets begin.
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return open(true)
 }
 
 // Options of an index. The zero value is right for a program that records.
@@ -93,7 +110,7 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 		MemTableStopWritesThreshold: 3,
 		Logger:                      datadir.Logger(o.Log, "index", o.Fatal),
 		L0CompactionThreshold:       4,
-		L0StopWritesThreshold:       24,
+		L0StopWritesThreshold:       l0Stop,
 		LBaseMaxBytes:               128 << 20,
 		MaxOpenFiles:                500,
 		BytesPerSync:                1 << 20,
