@@ -76,7 +76,7 @@ func TestRecorderDownInWindow(t *testing.T) {
 	session(t, fs, true, s.batch("a"), s.fact(capture.Disconnected), s.batch("b"))
 	session(t, fs, true, s.fact(capture.Connected), s.batch("c"))
 	wantVerdicts(t, openJournal(t, fs),
-		"recorder_started", "message 1/1", "disconnected", "message 1/2 window behind:reconnect gap:reconnect", "recorder_stopped",
+		"recorder_started", "message 1/1", "disconnected", "message 1/2 window", "recorder_stopped",
 		"recorder_started behind:disconnected", "connected", "message 1/3 behind:reconnect gap:reconnect", "recorder_stopped")
 }
 
