@@ -118,7 +118,9 @@ func truthRun(t *testing.T, change func(*mooncaketest.SimOptions), viaProxy bool
 	// of the truth only if none was sent later, or came when the publisher's end was known already (R5's window).
 	latest := lookup(t, dir, "", objects)
 	var sent uint64
-	s.View(func(_ *mooncaketest.Store, p *mooncaketest.Publisher) { sent = p.Stats().PublishedBatches + p.Stats().DroppedEvents })
+	s.View(func(_ *mooncaketest.Store, p *mooncaketest.Publisher) {
+		sent = p.Stats().PublishedBatches + p.Stats().DroppedEvents
+	})
 	if seq, asOf := out.stats.Sources[0].Seq, latest[0].AsOf.Offset; seq == sent && asOf == out.recorded.message {
 		out.latest = truth[len(truth)-1].judge(t, "latest", objects, latest)
 	} else {
