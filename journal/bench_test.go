@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -92,7 +91,7 @@ func BenchmarkAppend(b *testing.B) {
 			}
 			s := j.Stats()
 			if s.Totals.Events != uint64(events) {
-				b.Fatal(fmt.Sprintf("%d events counted, %d appended", s.Totals.Events, events))
+				b.Fatalf("%d events counted, %d appended", s.Totals.Events, events)
 			}
 			b.ReportMetric(perSecond, "events/s")
 			b.ReportMetric(float64(s.TableBytes)/float64(events), "B/event")
