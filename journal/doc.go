@@ -35,12 +35,12 @@
 // A block is a run of consecutive records. Rows of the families o, s and t stand beside it, written in the same batch, one per source
 // (and epoch) that it holds: so a sequence number and a moment are one seek, and a scan of the headers of one block.
 //
-//	+---------+-------+---------+-----------+-----------+-------------+=======+=========+---------+
-//	| version | flags |  count  | table raw | table len | payload raw | table | payload | crc32c  |
-//	|   u8    |  u8   | uvarint |  uvarint  |  uvarint  |   uvarint   |       |         | u32 LE  |
-//	+---------+-------+---------+-----------+-----------+-------------+=======+=========+---------+
+//	+---------+-------+---------+-----------+-----------+-------------+=======+================+---------+
+//	| version | flags |  count  | table raw | table len | payload raw | table | packed payload | crc32c  |
+//	|   u8    |  u8   | uvarint |  uvarint  |  uvarint  |   uvarint   |       |                | u32 LE  |
+//	+---------+-------+---------+-----------+-----------+-------------+=======+================+---------+
 //
-// flags: 1 the table, 2 the payload is a zstd frame; else it is stored as it is. The checksum covers the block's key and
+// flags: 1 the table is a zstd frame; else it is stored as it is. The checksum covers the block's key and
 // all bytes before it. The table is stored by column, because neighbours in a column hardly differ; first the length of each
 // column, then the columns, each value a difference to the record before unless said otherwise:
 //
@@ -48,7 +48,9 @@
 //	number of events (no difference) · payload length (no difference) ·
 //	rare: what few records have: damage, mark, gap, frame lengths
 //
-// The payload is the records' raw bytes, one behind the other. A message of the usual shape (an empty frame, eight bytes of seq,
+// The payload unpacks to the records' raw bytes, one behind the other, payload raw of them; journal/internal/pack draws its own
+// bytes. Sealed, it takes 40.0 B an event with 64 events a message and 41.1 B with one (raw 380 and 400); one zstd frame of the raw
+// bytes instead took 46.9 and 50.4 B (mooncakesim --capture, 1,000,000 events, blocks of 256 KiB). A message of the usual shape (an empty frame, eight bytes of seq,
 // a payload) is only its third frame here, since the rest is in the table.
 //
 // The table is compressed apart from the payload so that a search by time or number, which reads headers only, does

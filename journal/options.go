@@ -24,7 +24,7 @@ type Options struct {
 	// 0: 32 MiB. More means fewer, larger tables.
 	MemTableSize uint64
 	// BlockRaw is how many raw bytes of messages a block holds before the next one begins. 0: 256 KiB. More compresses
-	// better (443 B an event: 41 B at 256 KiB, 39 B at 1 MiB) and costs a reader of one message more.
+	// a little better and costs a reader of one message more.
 	BlockRaw int
 	// HeadEvery is the longest time between a commit and the head file's telling of it. 0: 1 s.
 	HeadEvery time.Duration

@@ -29,25 +29,9 @@ can be told, and the cause:
   unknown            numbers are missing and no event_id tells why`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
-			t, err := openTarget(cmd.Context(), dir)
-			if err != nil {
-				return err
-			}
-			defer t.Close()
-			out := newPrinter(cmd.OutOrStdout())
-			defer out.Flush()
-			show, end := out.line, func() {}
-			if output == "table" {
-				show, end = gapTable(out)
-			}
-			if err := t.gaps(cmd.Context(), source, show); err != nil {
-				return err
-			}
-			end()
-			return nil
+			return printAnswer(cmd, dir, output, gapTable, func(t *target, show func([]byte) error) error {
+				return t.gaps(cmd.Context(), source, show)
+			})
 		},
 	}
 	dirFlag(cmd, &dir)

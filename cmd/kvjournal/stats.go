@@ -16,21 +16,9 @@ func newStats() *cobra.Command {
 		Short: "What is recorded, how large it is, and where each source stands",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
-			t, err := openTarget(cmd.Context(), dir)
-			if err != nil {
-				return err
-			}
-			defer t.Close()
-			out := newPrinter(cmd.OutOrStdout())
-			defer out.Flush()
-			show := out.line
-			if output == "table" {
-				show = statsTable(out)
-			}
-			return t.stats(cmd.Context(), show)
+			return printAnswer(cmd, dir, output, statsTable, func(t *target, show func([]byte) error) error {
+				return t.stats(cmd.Context(), show)
+			})
 		},
 	}
 	dirFlag(cmd, &dir)
@@ -38,8 +26,8 @@ func newStats() *cobra.Command {
 	return cmd
 }
 
-func statsTable(out printer) func([]byte) error {
-	return func(line []byte) error {
+func statsTable(out printer) (show func([]byte) error, end func()) {
+	show = func(line []byte) error {
 		var s query.StatsOut
 		if err := json.Unmarshal(line, &s); err != nil {
 			return err
@@ -69,6 +57,7 @@ func statsTable(out printer) func([]byte) error {
 		}
 		return nil
 	}
+	return show, func() {}
 }
 
 func perEvent(bytes, raw *float64) string {

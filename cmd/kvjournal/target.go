@@ -58,6 +58,30 @@ func (t *target) Close() error {
 	return nil
 }
 
+// printAnswer opens the directory, asks, and prints each JSON line as it is, or, for people, through table: show is given each
+// line, end is called behind the last.
+func printAnswer(cmd *cobra.Command, dir, output string, table func(printer) (show func([]byte) error, end func()), ask func(t *target, show func([]byte) error) error) (err error) {
+	if err := checkOutput(output); err != nil {
+		return err
+	}
+	t, err := openTarget(cmd.Context(), dir)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	out := newPrinter(cmd.OutOrStdout())
+	defer func() { err = errors.Join(err, out.Flush()) }()
+	show, end := out.line, func() {}
+	if output == "table" {
+		show, end = table(out)
+	}
+	if err := ask(t, show); err != nil {
+		return err
+	}
+	end()
+	return nil
+}
+
 // ask asks a question, and asks anew where the recorder ended before it said anything: then the directory is at rest, or
 // another recorder's.
 func (t *target) ask(ctx context.Context, f func([]byte) error, question func(f func([]byte) error) error) error {

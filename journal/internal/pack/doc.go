@@ -23,7 +23,8 @@
 //
 // # Measured
 //
-// mooncakesim --capture, 1,000,000 events of 380 B (64 a message) and of 400 B (1 a message), blocks of 256 KiB, against one zstd frame
-// of the raw bytes at the fastest level: see journal/doc.go for the sizes; packing and its zstd take about a third of the processor time
-// of that frame, since zstd sees a tenth of the bytes.
+// journal/doc.go has the sizes. BenchmarkPack packs and compresses 256 KiB of messages at 930 to 990 MB/s, BenchmarkZstd makes one
+// zstd frame of them at 770 MB/s, and BenchmarkUnpack gives them back at 2,000 MB/s (on a busy 2-core machine). Hex digits are not
+// searched for repeats: where the same keys come back within a block, one frame of the raw bytes is smaller (31 against 41 B an event
+// with 1,000 objects).
 package pack
