@@ -16,6 +16,8 @@ import (
 const (
 	// batchEvents is how many events one write batch holds at most, give or take a block.
 	batchEvents = 65536
+	// fullBatch is how many events make a batch that may be cut in the middle of a change (R8).
+	fullBatch = 64
 	// maxScopes bounds the scopes remembered; beyond it all are forgotten, which costs a few needless writes.
 	maxScopes = 1 << 16
 	// clearLiveEvery is how often the dead live rows of one scope may be deleted by range, ns of receive time:
@@ -129,12 +131,14 @@ func (a *applier) message(b *journal.Block, i int, h *journal.Header, s *SourceS
 	if a.scan.Damage != event.None || uint32(len(a.scan.Events)) != h.Events {
 		return &journal.CorruptError{Offset: place.Offset, What: "the message does not decode as it did when it was recorded"}
 	}
-	e := Evidence{Epoch: h.Epoch, Seq: h.Seq, HasTime: h.HasTime, Time: h.Time, Received: place.Received}
+	e := Evidence{Epoch: h.Epoch, Seq: h.Seq, HasTime: h.HasTime, Time: h.Time, Received: place.Received, Window: h.InWindow}
 	keyed := h.Keyed
 	for n := range a.scan.Events {
 		ev := &a.scan.Events[n]
 		e.Position = Position{place.Offset, uint32(n + 1)}
 		e.HasID, e.ID, e.Stored = ev.HasID, ev.ID, ev.Type == event.Stored
+		e.HasGroup = ev.Group != nil && ev.Type != event.Cleared
+		e.Cut = n == len(a.scan.Events)-1 && n+1 >= fullBatch
 		if s.MarkEnd.Before(e.Position) && (keyed || ev.Type != event.Cleared) {
 			s.Evidence = true
 		}

@@ -30,8 +30,9 @@
 //	a                                        -> applied offset
 //	j                                        -> format version, id of the journal
 //
-// Evidence is flags u8 (stored, has id, has time), then varints: epoch, seq, event_id, received (ms), received - time: an
-// answer needs nothing else. A medium is one byte for cpu and disk, else 03 and its name.
+// Evidence is flags u8 (stored, has id, has time, in a window of R5, ends a full batch, has a group), then varints: epoch, seq,
+// event_id, received (ms), received - time, and the group (evidence.go): an answer needs nothing else. A medium is one byte
+// for cpu and disk, else 03 and its name.
 //
 // Bloom filters know the prefix up to the object (of h and l) or the scope (of c and e): split in keys.go.
 //

@@ -49,6 +49,9 @@ func (r *eventRows) add(sc *scope, ev *event.Event, e *Evidence) {
 	b = appendPosition(b, e.Position)
 	row.value = len(b)
 	b = appendEvidence(b, e)
+	if e.HasGroup {
+		b = appendGroup(b, ev.Group, ev.Key)
+	}
 	row.end = len(b)
 	var first [8]byte
 	copy(first[:], b[text:row.value])

@@ -17,7 +17,7 @@ import (
 
 const (
 	// formatVersion is that of the rows. An index of another version is rebuilt, never converted.
-	formatVersion = 1
+	formatVersion = 2
 
 	folder    = "index"
 	newFolder = "index.new"
@@ -42,6 +42,7 @@ type Index struct {
 	db      *pebble.DB
 	gone    error // not nil: db is closed, and this is why
 	applied atomic.Uint64
+	scans   atomic.Int64 // views that are open for long
 
 	a         *applier            // under writing
 	free      chan *journal.Block // blocks to read into, under writing

@@ -39,7 +39,8 @@ func (n *naive) events(at Position) []happened {
 				return out
 			}
 			out = append(out, happened{r.Source, f, Evidence{
-				Position: p, Stored: f.Type == event.Stored, Epoch: r.Epoch, Seq: r.Seq, HasID: true, ID: f.ID, HasTime: r.HasTime, Time: r.Time, Received: r.Received / 1e6,
+				Position: p, Stored: f.Type == event.Stored, Epoch: r.Epoch, Seq: r.Seq, HasID: true, ID: f.ID, HasTime: r.HasTime, Time: r.Time, Received: r.Received / 1e6, Window: r.InWindow,
+				Cut: k == len(r.events)-1 && k+1 >= fullBatch, HasGroup: f.GroupID != nil && f.Type != event.Cleared,
 			}, keyed})
 			keyed = keyed || f.Type != event.Cleared
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kvjournal/kvjournal/journal"
 )
@@ -40,6 +41,7 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	if err := fresh.Close(); err != nil {
 		return err
 	}
+	x.awaitScans(ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := x.shut(errors.New("the index was lost while it was exchanged for a rebuilt one; the next start computes it anew")); err != nil {
@@ -55,6 +57,25 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	x.gone = nil
 	x.use(db, a)
 	return nil
+}
+
+// scanPatience is how long an exchange waits for scans under way (View.Scans).
+const scanPatience = time.Minute
+
+// awaitScans waits until no scan is under way, for a while: if the exchange waited for one with the lock asked for, every new
+// question would wait with it.
+func (x *Index) awaitScans(ctx context.Context) {
+	retry := time.NewTicker(5 * time.Millisecond)
+	defer retry.Stop()
+	ctx, cancel := context.WithTimeout(ctx, scanPatience)
+	defer cancel()
+	for x.scans.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-retry.C:
+		}
+	}
 }
 
 // build fills index.new/ from the journal.

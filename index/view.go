@@ -19,6 +19,7 @@ type View struct {
 	snap    *pebble.Snapshot
 	applied uint64
 	sources map[uint32]*SourceState
+	scans   bool
 
 	history *pebble.Iterator // over the history, reused
 	clears  *pebble.Iterator // over clears and proofs, reused
@@ -45,9 +46,20 @@ func (x *Index) View() (*View, error) {
 	return v, nil
 }
 
+// Scans tells that the view will be open for long, so that a rebuilt index is not exchanged in the middle if that can be had.
+func (v *View) Scans() {
+	if !v.scans {
+		v.scans = true
+		v.x.scans.Add(1)
+	}
+}
+
 // Close gives the view up.
 func (v *View) Close() error {
 	var err error
+	if v.scans {
+		v.x.scans.Add(-1)
+	}
 	for _, it := range []*pebble.Iterator{v.history, v.clears} {
 		if it != nil {
 			err = errors.Join(err, it.Close())

@@ -19,13 +19,8 @@ type moment struct {
 	asOf    AsOf
 }
 
-// fullBatch is how many events make a batch that may be cut in the middle of a change (R8).
-const fullBatch = 64
-
-// cuts reports whether the moment lies behind a full batch whose last event is e.
-func (m *moment) cuts(e *index.Evidence) bool {
-	return m.last.Events >= fullBatch && e.Position == index.Position{Offset: m.last.Offset, Event: m.last.Events}
-}
+// cuts reports whether the moment lies directly behind a full batch whose last event is e (R8).
+func (m *moment) cuts(e *index.Evidence) bool { return e.Cut && e.Position.Offset == m.last.Offset }
 
 // scopeClears are the newest clears of an object's scope at a moment.
 type scopeClears struct {
@@ -33,47 +28,97 @@ type scopeClears struct {
 	hasNewest, hasProof bool
 }
 
-// judge says what may be claimed of one medium (R1, R2, R7, R8). It is pure: all it needs is in its arguments. cut tells
-// that the object's change may go on in the next batch.
-func judge(m *moment, medium *index.Medium, clears *scopeClears, cut bool) MediumOut {
-	var evidence *index.Evidence
-	cause := "event"
-	out := MediumOut{State: Absent, Certainty: Uncertain}
-	switch {
-	case medium.Has && medium.Newest.Stored:
-		if clears.hasNewest && medium.Newest.Position.Before(clears.newest.Position) {
-			// What was stored and then cleared may have been stored while the clear ran, and live on.
-			out.Evidence = evidenceOut(&clears.newest, "cleared")
-			out.Doubt = doubtAt(DoubtCleared, clears.newest.Position.Offset, clears.newest.HasTime, clears.newest.Time)
-			return out
+// why says what casts doubt on a decision.
+type why uint8
+
+const (
+	sure why = iota
+	// survived: stored, then cleared. It may have been stored while the clear ran, and live on (R7).
+	survived
+	// unproven: nothing can be confirmed at the moment.
+	unproven
+	// marked: a mark is newer than the evidence (R2).
+	marked
+	noEvidence
+	// cutOff: the object's change may go on in the next batch (R8).
+	cutOff
+)
+
+// decision is what may be claimed of one medium.
+type decision struct {
+	present bool
+	// evidence is nil where there is none; cleared tells that it is a clear's.
+	evidence *index.Evidence
+	cleared  bool
+	doubt    why
+}
+
+func (d *decision) confirmed() bool { return d.doubt == sure }
+
+// decide says what may be claimed of one medium whose newest event is newest, nil: none (R1, R2, R7, R8). It is pure: all it needs
+// is in its arguments. cut tells that the object's change may go on in the next batch.
+func decide(m *moment, newest *index.Evidence, clears *scopeClears, cut bool) (d decision) {
+	d.evidence = newest
+	if newest != nil && newest.Stored {
+		if clears.hasNewest && newest.Position.Before(clears.newest.Position) {
+			return decision{evidence: &clears.newest, cleared: true, doubt: survived}
 		}
-		out.State = Present
-		evidence = &medium.Newest
-	default:
-		if medium.Has {
-			evidence = &medium.Newest
-		}
-		if clears.hasProof && (evidence == nil || evidence.Position.Before(clears.proof.Position)) {
-			evidence, cause = &clears.proof, "cleared"
-		}
-	}
-	if evidence != nil {
-		out.Evidence = evidenceOut(evidence, cause)
+		d.present = true
+	} else if clears.hasProof && (newest == nil || newest.Position.Before(clears.proof.Position)) {
+		d.evidence, d.cleared = &clears.proof, true
 	}
 	switch {
 	case m.unproven != nil:
-		d := *m.unproven
-		out.Doubt = &d
-	case m.hasMark && (evidence == nil || !m.mark.End.Before(evidence.Position)):
-		out.Doubt = markDoubt(m)
-	case evidence == nil:
-		out.Doubt = &Doubt{Cause: DoubtNoEvidence}
+		d.doubt = unproven
+	case m.hasMark && (d.evidence == nil || !m.mark.End.Before(d.evidence.Position)):
+		d.doubt = marked
+	case d.evidence == nil:
+		d.doubt = noEvidence
 	case cut:
+		d.doubt = cutOff
+	}
+	return d
+}
+
+// out is the decision as answers show it.
+func (d *decision) out(m *moment) MediumOut {
+	out := MediumOut{State: stateName(d.present), Certainty: certaintyName(d.confirmed())}
+	if d.evidence != nil {
+		cause := "event"
+		if d.cleared {
+			cause = "cleared"
+		}
+		out.Evidence = evidenceOut(d.evidence, cause)
+	}
+	switch d.doubt {
+	case survived:
+		e := d.evidence
+		out.Doubt = doubtAt(DoubtCleared, e.Position.Offset, e.HasTime, e.Time)
+	case unproven:
+		doubt := *m.unproven
+		out.Doubt = &doubt
+	case marked:
+		out.Doubt = markDoubt(m)
+	case noEvidence:
+		out.Doubt = &Doubt{Cause: DoubtNoEvidence}
+	case cutOff:
 		out.Doubt = doubtAt(DoubtFullBatch, m.last.Offset, m.last.HasTime, m.last.Time)
-	default:
-		out.Certainty = Confirmed
 	}
 	return out
+}
+
+func stateName(present bool) string {
+	if present {
+		return Present
+	}
+	return Absent
+}
+
+func certaintyName(confirmed bool) string {
+	if confirmed {
+		return Confirmed
+	}
+	return Uncertain
 }
 
 func markDoubt(m *moment) *Doubt {

@@ -166,7 +166,12 @@ func (a *asked) object(o *index.Object, m *moment) (answer *Answer, seen bool, e
 	}
 	answer = &Answer{Media: make(map[string]MediumOut, len(a.media)), AsOf: m.asOf}
 	for i := range a.media {
-		answer.Media[a.media[i].Name] = judge(m, &a.media[i], &c, cut)
+		var newest *index.Evidence
+		if a.media[i].Has {
+			newest = &a.media[i].Newest
+		}
+		d := decide(m, newest, &c, cut)
+		answer.Media[a.media[i].Name] = d.out(m)
 	}
 	answer.summarize()
 	return answer, seen, nil
