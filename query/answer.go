@@ -46,7 +46,10 @@ func (t Time) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (t *Time) UnmarshalJSON(b []byte) error { return t.Time.UnmarshalJSON(b) }
 
-func (t Time) String() string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func (t Time) String() string { return t.UTC().Format(timeLayout) }
+
+// timeLayout is RFC 3339 with ms; for times in UTC.
+const timeLayout = "2006-01-02T15:04:05.000Z"
 
 func msTime(ms int64) *Time { return &Time{time.UnixMilli(ms)} }
 
@@ -111,11 +114,8 @@ type AsOf struct {
 
 // Answer is what lookup says of one object.
 type Answer struct {
-	// Source and Backend are empty where several fit and the answer is over all of them.
-	Source  string
-	Backend Bytes
-	Tenant  Bytes
-	Key     Bytes
+	// Name is the object's; Source and Backend are empty where several fit and the answer is over all of them.
+	Name
 
 	Present   bool
 	Certainty string
@@ -125,25 +125,16 @@ type Answer struct {
 
 // answerJSON is an Answer as the command-line contract has it.
 type answerJSON struct {
-	Source        string               `json:"source,omitempty"`
-	Backend       *string              `json:"backend_id,omitempty"`
-	BackendBase64 *string              `json:"backend_id_base64,omitempty"`
-	Tenant        *string              `json:"tenant_id,omitempty"`
-	TenantBase64  *string              `json:"tenant_id_base64,omitempty"`
-	Key           *string              `json:"object_key,omitempty"`
-	KeyBase64     *string              `json:"object_key_base64,omitempty"`
-	Present       bool                 `json:"present"`
-	Certainty     string               `json:"certainty"`
-	Media         map[string]MediumOut `json:"media"`
-	AsOf          AsOf                 `json:"as_of"`
+	nameJSON
+	Present   bool                 `json:"present"`
+	Certainty string               `json:"certainty"`
+	Media     map[string]MediumOut `json:"media"`
+	AsOf      AsOf                 `json:"as_of"`
 }
 
 // MarshalJSON writes the answer as the command-line contract has it.
 func (a *Answer) MarshalJSON() ([]byte, error) {
-	return json.Marshal(answerJSON{
-		a.Source, a.Backend.text(), a.Backend.base64(), a.Tenant.text(), a.Tenant.base64(), a.Key.text(), a.Key.base64(),
-		a.Present, a.Certainty, a.Media, a.AsOf,
-	})
+	return json.Marshal(answerJSON{a.Name.json(), a.Present, a.Certainty, a.Media, a.AsOf})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -152,17 +143,6 @@ func (a *Answer) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return err
 	}
-	*a = Answer{Source: w.Source, Present: w.Present, Certainty: w.Certainty, Media: w.Media, AsOf: w.AsOf}
-	var err error
-	for _, f := range []struct {
-		to     *Bytes
-		base64 *string
-	}{{&a.Backend, w.BackendBase64}, {&a.Tenant, w.TenantBase64}, {&a.Key, w.KeyBase64}} {
-		if f.base64 != nil {
-			if *f.to, err = base64.StdEncoding.DecodeString(*f.base64); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	*a = Answer{Present: w.Present, Certainty: w.Certainty, Media: w.Media, AsOf: w.AsOf}
+	return a.Name.read(&w.nameJSON)
 }

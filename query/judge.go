@@ -174,8 +174,7 @@ func (a *Answer) summarize() {
 // merge makes one answer out of those of several sources or backends: present if present at any, absent and confirmed
 // only if confirmed at every one.
 func merge(answers []*Answer) *Answer {
-	out := &Answer{Source: answers[0].Source, Backend: answers[0].Backend, Tenant: answers[0].Tenant, Key: answers[0].Key,
-		Media: map[string]MediumOut{}, AsOf: answers[0].AsOf}
+	out := &Answer{Name: answers[0].Name, Media: map[string]MediumOut{}, AsOf: answers[0].AsOf}
 	for _, a := range answers {
 		if a.Source != out.Source {
 			out.Source = ""

@@ -7,16 +7,8 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 )
 
-// Question asks for one object.
-type Question struct {
-	// Source by name; empty: whichever fits.
-	Source string
-	// Backend; nil: whichever fits.
-	Backend Bytes
-	// Tenant; empty: "default".
-	Tenant Bytes
-	Key    Bytes
-}
+// Question asks for one object. An empty Source and a nil Backend stand for whichever fits, an empty Tenant for "default".
+type Question struct{ Name }
 
 const defaultTenant = "default"
 
@@ -61,8 +53,8 @@ func (e *Engine) ask(ctx context.Context, questions []Question, w When) (*asked,
 		if err != nil {
 			return nil, err
 		}
-		if w.Kind == AtSeq && len(some) > 1 {
-			return nil, usagef("seq:%d/%d: there are several sources, and each has its own numbers; name one with --source", w.Epoch, w.Seq)
+		if err := oneSource(some, w); err != nil {
+			return nil, err
 		}
 		a.sources[name] = some
 		for _, s := range some {
@@ -114,7 +106,7 @@ func (a *asked) answer(q *Question) (*Answer, error) {
 			if err != nil {
 				return nil, err
 			}
-			answer.Source, answer.Backend, answer.Tenant, answer.Key = s.Name, b, tenant, q.Key
+			answer.Name = Name{s.Name, b, tenant, q.Key}
 			fits = append(fits, fit{answer, seen})
 		}
 	}
@@ -140,7 +132,7 @@ func (a *asked) answer(q *Question) (*Answer, error) {
 // unknownObject is the answer of a journal without any source.
 func unknownObject(tenant Bytes, q *Question) *Answer {
 	m := MediumOut{State: Absent, Certainty: Uncertain, Doubt: &Doubt{Cause: DoubtNoEvidence}}
-	a := &Answer{Source: q.Source, Backend: q.Backend, Tenant: tenant, Key: q.Key, Media: map[string]MediumOut{"cpu": m, "disk": m}}
+	a := &Answer{Name: Name{q.Source, q.Backend, tenant, q.Key}, Media: map[string]MediumOut{"cpu": m, "disk": m}}
 	a.summarize()
 	return a
 }

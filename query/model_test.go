@@ -113,7 +113,7 @@ func (r *recorded) ask(w When, name string, want func(oracle.Object, string) ora
 	objects := append(r.oracle.Objects(), oracle.Object{Backend: "b0", Tenant: "default", Key: "never"})
 	questions := make([]Question, len(objects))
 	for i, o := range objects {
-		questions[i] = Question{Source: "model", Backend: Bytes(o.Backend), Tenant: Bytes(o.Tenant), Key: Bytes(o.Key)}
+		questions[i] = Question{Name{Source: "model", Backend: Bytes(o.Backend), Tenant: Bytes(o.Tenant), Key: Bytes(o.Key)}}
 		if o.Backend == "" {
 			questions[i].Backend = Bytes{}
 		}

@@ -19,7 +19,7 @@ func questions(t *testing.T, objects []object) string {
 	t.Helper()
 	var b strings.Builder
 	for _, o := range objects {
-		line, err := json.Marshal(&query.Question{Tenant: query.Bytes(o.tenant), Key: query.Bytes(o.key)})
+		line, err := json.Marshal(&query.Question{Name: query.Name{Tenant: query.Bytes(o.tenant), Key: query.Bytes(o.key)}})
 		if err != nil {
 			t.Fatal(err)
 		}

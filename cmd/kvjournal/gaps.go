@@ -10,7 +10,7 @@ import (
 )
 
 func newGaps() *cobra.Command {
-	var dir, output, source string
+	var a *asking
 	cmd := &cobra.Command{
 		Use:   "gaps",
 		Short: "What was lost: each gap, restart and damaged message, and why",
@@ -28,15 +28,10 @@ can be told, and the cause:
   damaged            a message that could not be decoded, kept raw
   unknown            numbers are missing and no event_id tells why`,
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printAnswer(cmd, dir, output, gapTable, func(t *target, show func([]byte) error) error {
-				return t.gaps(cmd.Context(), source, show)
-			})
-		},
+		RunE: func(*cobra.Command, []string) error { return a.ask("gaps", "reading gaps", gapTable) },
 	}
-	dirFlag(cmd, &dir)
-	outputFlag(cmd, &output)
-	cmd.Flags().StringVar(&source, "source", "", "source (default: all)")
+	a = newAsking(cmd)
+	a.text("source", "source", "source (default: all)")
 	return cmd
 }
 

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"time"
 
@@ -132,27 +132,68 @@ func (t *target) lookupOnce(ctx context.Context, questions []query.Question, at 
 }
 
 func emit(v any, f func([]byte) error) error {
-	b, err := json.Marshal(v)
+	b, err := query.AppendJSON(nil, v)
 	if err != nil {
 		return err
 	}
 	return f(b)
 }
 
-func (t *target) gaps(ctx context.Context, source string, f func([]byte) error) error {
-	return t.ask(ctx, f, func(f func([]byte) error) error { return t.gapsOnce(ctx, source, f) })
-}
-
-func (t *target) gapsOnce(ctx context.Context, source string, f func([]byte) error) error {
-	if t.live != nil {
-		return t.live.Gaps(ctx, source, f)
-	}
-	return t.rest.Gaps(ctx, source, func(g *query.GapOut) error {
-		if err := t.undisturbed(); err != nil {
+// question asks one of httpapi.Questions and calls f with each line's JSON. On a terminal, what says what is being done where it
+// takes long.
+func (t *target) question(ctx context.Context, name string, values url.Values, what string, f func([]byte) error) error {
+	progress := query.Progress(progressOn(os.Stderr, what))
+	return t.ask(ctx, f, func(f func([]byte) error) error {
+		if t.live != nil {
+			return t.live.Ask(ctx, name, values, progress, f)
+		}
+		out := guarded{check: t.undisturbed, f: f}
+		if err := httpapi.Run(ctx, &t.rest.Engine, name, values, progress, out.emit); err != nil {
 			return err
 		}
-		return emit(g, f)
+		return out.flush()
 	})
+}
+
+// guarded holds lines back until it is sure that no writer came while they were read.
+type guarded struct {
+	check func() error
+	f     func([]byte) error
+	held  []byte
+	ends  []int
+}
+
+// guardBytes is how much is held back.
+const guardBytes = 256 << 10
+
+func (g *guarded) emit(v any) error {
+	if v == httpapi.Flush {
+		return g.flush()
+	}
+	var err error
+	if g.held, err = query.AppendJSON(g.held, v); err != nil {
+		return err
+	}
+	g.ends = append(g.ends, len(g.held))
+	if len(g.held) >= guardBytes {
+		return g.flush()
+	}
+	return nil
+}
+
+func (g *guarded) flush() error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	begin := 0
+	for _, end := range g.ends {
+		if err := g.f(g.held[begin:end]); err != nil {
+			return err
+		}
+		begin = end
+	}
+	g.held, g.ends = g.held[:0], g.ends[:0]
+	return nil
 }
 
 func (t *target) stats(ctx context.Context, f func([]byte) error) error {

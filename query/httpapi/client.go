@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -106,9 +107,25 @@ func (c *Client) Lookup(ctx context.Context, questions []query.Question, at stri
 	return c.ask(ctx, http.MethodPost, "/v1/lookup", url.Values{"at": {at}}, &body, f)
 }
 
-// Gaps calls f with each line's JSON.
-func (c *Client) Gaps(ctx context.Context, source string, f func([]byte) error) error {
-	return c.ask(ctx, http.MethodGet, "/v1/gaps", url.Values{"source": {source}}, nil, f)
+// Ask asks one of Questions and calls f with each line's JSON; progress may be nil.
+func (c *Client) Ask(ctx context.Context, name string, values url.Values, progress query.Progress, f func([]byte) error) error {
+	if progress != nil {
+		values = maps.Clone(values)
+		values.Set("progress", "true")
+	}
+	return c.ask(ctx, http.MethodGet, "/v1/"+name, values, nil, func(line []byte) error {
+		if !bytes.HasPrefix(line, []byte(`{"progress":`)) {
+			return f(line)
+		}
+		var l progressLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(l.Progress.Done, l.Progress.Total)
+		}
+		return nil
+	})
 }
 
 // Stats calls f with the figures' JSON.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -114,10 +115,10 @@ func TestClientErrors(t *testing.T) {
 	c := client(t, httpapi.Handler(s))
 	none := func([]byte) error { t.Error("a line"); return nil }
 	var usage *query.UsageError
-	if err := c.Gaps(t.Context(), "nobody", none); !errors.As(err, &usage) {
+	if err := c.Ask(t.Context(), "gaps", url.Values{"source": {"nobody"}}, nil, none); !errors.As(err, &usage) {
 		t.Errorf("an unknown source: %v", err)
 	}
-	if err := c.Lookup(t.Context(), []query.Question{{Key: query.Bytes("k")}}, "soon", none); !errors.As(err, &usage) {
+	if err := c.Lookup(t.Context(), []query.Question{{Name: query.Name{Key: query.Bytes("k")}}}, "soon", none); !errors.As(err, &usage) {
 		t.Errorf("a bad moment: %v", err)
 	}
 	s.err = errors.New("the index is away")
@@ -144,7 +145,7 @@ func TestClientWhenTheRecorderEnds(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	n := 0
-	err := c.Gaps(t.Context(), "", func(line []byte) error { n++; return nil })
+	err := c.Ask(t.Context(), "gaps", nil, nil, func(line []byte) error { n++; return nil })
 	var gone *httpapi.GoneError
 	if !errors.As(err, &gone) || !strings.Contains(err.Error(), "ask again") || n != 1 {
 		t.Errorf("%v behind %d lines", err, n)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/kvjournal/kvjournal/query"
 )
@@ -31,7 +32,8 @@ const (
 // Handler serves the questions of the command line:
 //
 //	POST /v1/lookup?at=WHEN   questions, one JSON object a line; answers likewise, in order
-//	GET  /v1/gaps?source=S    one line per loss
+//	GET  /v1/NAME?…           the questions of Questions, e.g. /v1/gaps?source=S; with progress=true there are lines
+//	                          {"progress":{"done":…,"total":…}} between those of the answer
 //	GET  /v1/stats
 //	POST /v1/rebuild          lines {"applied":…,"total":…}, at the end {"done":true} or {"error":…}
 //
@@ -39,16 +41,19 @@ const (
 func Handler(s Source) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/lookup", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, lookup) })
-	mux.HandleFunc("GET /v1/gaps", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, gaps) })
+	for name := range questions {
+		mux.HandleFunc("GET /v1/"+name, func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, answer(name)) })
+	}
 	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
 	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
 	return mux
 }
 
-// lines writes one JSON value a line.
+// lines writes one JSON value a line, buffered.
 type lines struct {
 	w     http.ResponseWriter
-	enc   *json.Encoder
+	out   *bufio.Writer
+	line  []byte
 	begun bool
 }
 
@@ -57,13 +62,21 @@ func (l *lines) write(v any) error {
 		l.begun = true
 		l.w.Header().Set("Content-Type", ndjson)
 	}
-	return l.enc.Encode(v)
+	var err error
+	if l.line, err = query.AppendJSON(l.line[:0], v); err != nil {
+		return err
+	}
+	_, err = l.out.Write(append(l.line, '\n'))
+	return err
 }
 
-func (l *lines) flush() {
-	if f, ok := l.w.(http.Flusher); ok {
+// flush sends what was written.
+func (l *lines) flush() error {
+	err := l.out.Flush()
+	if f, ok := l.w.(http.Flusher); ok && err == nil {
 		f.Flush()
 	}
+	return err
 }
 
 // failure is the JSON of an error; Usage tells that the question was wrong, not the service.
@@ -73,9 +86,8 @@ type failure struct {
 }
 
 func serve(w http.ResponseWriter, r *http.Request, s Source, f func(context.Context, *query.Engine, *http.Request, *lines) error) {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	out := &lines{w: w, enc: enc}
+	out := &lines{w: w, out: bufio.NewWriterSize(w, 32<<10)}
+	defer out.out.Flush() // nobody is left to be told if that fails
 	e, err := s.Engine()
 	if err != nil {
 		fail(out, http.StatusServiceUnavailable, err)
@@ -150,8 +162,41 @@ func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
 	return nil
 }
 
-func gaps(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
-	return e.Gaps(ctx, r.URL.Query().Get("source"), func(g *query.GapOut) error { return out.write(g) })
+// progressLine is a line between those of an answer that takes long.
+type progressLine struct {
+	Progress struct {
+		Done  uint64 `json:"done"`
+		Total uint64 `json:"total"`
+	} `json:"progress"`
+}
+
+// progressEvery is how often progress is told over a socket.
+const progressEvery = 200 * time.Millisecond
+
+func answer(name string) func(context.Context, *query.Engine, *http.Request, *lines) error {
+	return func(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
+		values := r.URL.Query()
+		var progress query.Progress
+		if told := time.Now(); values.Get("progress") == "true" {
+			progress = func(done, total uint64) {
+				if time.Since(told) < progressEvery {
+					return
+				}
+				told = time.Now()
+				var l progressLine
+				l.Progress.Done, l.Progress.Total = done, total
+				// A client that went away is seen by ctx.
+				_ = out.write(l)
+				_ = out.flush()
+			}
+		}
+		return Run(ctx, e, name, values, progress, func(v any) error {
+			if v == Flush {
+				return out.flush()
+			}
+			return out.write(v)
+		})
+	}
 }
 
 func stats(s Source) func(context.Context, *query.Engine, *http.Request, *lines) error {
@@ -177,7 +222,7 @@ func rebuild(s Source) func(context.Context, *query.Engine, *http.Request, *line
 		err := s.Rebuild(ctx, func(applied, total uint64) {
 			// A client that went away is seen by ctx.
 			_ = out.write(Progress{Applied: applied, Total: total})
-			out.flush()
+			_ = out.flush()
 		})
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ func answers(t *testing.T, e *query.Engine) string {
 	ctx := context.Background()
 	var out []any
 	for _, w := range []query.When{{}, {Kind: query.AtOffset, Offset: 2}, {Kind: query.AtOffset, Offset: batches / 2}, {Kind: query.AtSeq, Epoch: 1, Seq: 10}} {
-		all, err := e.Lookup(ctx, []query.Question{{Key: query.Bytes("k")}, {Key: query.Bytes("never")}}, w)
+		all, err := e.Lookup(ctx, []query.Question{{Name: query.Name{Key: query.Bytes("k")}}, {Name: query.Name{Key: query.Bytes("never")}}}, w)
 		if err != nil {
 			t.Fatal(err)
 		}

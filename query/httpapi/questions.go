@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	"context"
+	"net/url"
+	"slices"
+
+	"github.com/kvjournal/kvjournal/query"
+)
+
+// Emit takes one line of an answer.
+type Emit func(line any) error
+
+// Flush, emitted, is no line: what came before it should reach whoever asked now.
+var Flush any = flushLines{}
+
+type flushLines struct{}
+
+// question is one that needs nothing but parameters: how it is answered, line by line.
+type question func(ctx context.Context, e *query.Engine, p *params, progress query.Progress, emit Emit) error
+
+// questions are those asked with GET /v1/NAME. A command of the same name asks each, with the same parameters.
+var questions = map[string]question{
+	"gaps": gaps,
+}
+
+// Run answers the question of that name from an engine, as a recorder's socket would.
+func Run(ctx context.Context, e *query.Engine, name string, values url.Values, progress query.Progress, emit Emit) error {
+	p := &params{values: values}
+	q := questions[name]
+	if q == nil {
+		return p.bad("there is no question %q", name)
+	}
+	return q(ctx, e, p, progress, emit)
+}
+
+// Questions lists the names of the questions.
+func Questions() []string {
+	var names []string
+	for name := range questions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func gaps(ctx context.Context, e *query.Engine, p *params, _ query.Progress, emit Emit) error {
+	source := p.text("source")
+	if err := p.err(); err != nil {
+		return err
+	}
+	return e.Gaps(ctx, source, func(g *query.GapOut) error { return emit(g) })
+}
