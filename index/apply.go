@@ -93,6 +93,16 @@ func (a *applier) record(b *journal.Block, i int) error {
 		if err := a.tailLost(h, s, place); err != nil {
 			return err
 		}
+	case journal.PublisherStatus:
+		return a.status(b, i, h, s, place)
+	case journal.ReconciliationBegun:
+		place.Seq = s.Last.Seq
+		s.Reading = &place
+		return nil
+	case journal.ReconciliationPart:
+		return a.part(b, i, h, s, offset)
+	case journal.ReconciliationEnded:
+		return a.ended(b, i, h, s, place)
 	}
 	return a.mark(h, s, place)
 }

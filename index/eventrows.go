@@ -138,7 +138,10 @@ func (r *eventRows) live(batch *pebble.Batch, row *eventRow) error {
 		return batch.Delete(key, nil)
 	}
 	var p [2 * binary.MaxVarintLen64]byte
-	n := binary.PutUvarint(p[:], row.position.Offset)
-	n += binary.PutUvarint(p[n:], uint64(row.position.Event))
-	return batch.Set(key, p[:n], nil)
+	return batch.Set(key, appendLive(p[:0], row.position), nil)
+}
+
+// appendLive appends the value of a live row.
+func appendLive(dst []byte, p Position) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, p.Offset), uint64(p.Event))
 }

@@ -28,6 +28,8 @@ type Evidence struct {
 	Cut bool
 	// HasGroup: the event had a group_id; Row.Group has it.
 	HasGroup bool
+	// Reading: it is no event but what a reading of the master says (R9); Seq is the last one received before.
+	Reading bool
 }
 
 const (
@@ -37,6 +39,7 @@ const (
 	evWindow
 	evCut
 	evGroup
+	evReading
 )
 
 var errEvidence = errors.New("evidence does not decode")
@@ -44,7 +47,8 @@ var errEvidence = errors.New("evidence does not decode")
 // appendEvidence appends all but the position and the group: flags u8, then varints: epoch, seq, event_id, received, and
 // received - time.
 func appendEvidence(dst []byte, e *Evidence) []byte {
-	flags := bit(e.Stored, evStored) | bit(e.HasID, evHasID) | bit(e.HasTime, evHasTime) | bit(e.Window, evWindow) | bit(e.Cut, evCut) | bit(e.HasGroup, evGroup)
+	flags := bit(e.Stored, evStored) | bit(e.HasID, evHasID) | bit(e.HasTime, evHasTime) | bit(e.Window, evWindow) | bit(e.Cut, evCut) | bit(e.HasGroup, evGroup) |
+		bit(e.Reading, evReading)
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, e.Epoch)
 	dst = binary.AppendUvarint(dst, e.Seq)
@@ -80,6 +84,7 @@ func cutEvidence(b []byte, at Position) (Evidence, varint.Cursor) {
 	e := Evidence{
 		Position: at, Stored: flags&evStored != 0, HasID: flags&evHasID != 0, HasTime: flags&evHasTime != 0,
 		Window: flags&evWindow != 0, Cut: flags&evCut != 0, HasGroup: flags&evGroup != 0,
+		Reading: flags&evReading != 0,
 	}
 	e.Epoch, e.Seq = c.Uvarint(), c.Uvarint()
 	if e.HasID {

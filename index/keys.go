@@ -20,6 +20,11 @@ const (
 	keyLive    = 'l' // scope · object · medium -> position of the newest event, where it is `stored`
 	keyMark    = 'm' // source · offset -> a mark and how far it extends
 	keyState   = 's' // source -> where the source stands
+
+	keyReading       = 'r' // scope · position↓ -> evidence, e, end: a reading of the master (R9)
+	keyException     = 'x' // scope · object · position↓ -> nothing: that reading says nothing about the object
+	keySourceReading = 'q' // source · h -> JSON: a reading
+	keySilent        = 'f' // source · epoch -> offset: it is flagged (R11)
 )
 
 // Position is a place in the stream: an event by the offset of its batch and its place in it, 1, 2, …; event 0 lies before
@@ -273,14 +278,18 @@ func gapKey(source uint32, offset uint64, n byte) []byte {
 	return append(binary.BigEndian.AppendUint64(sourceKey(keyGap, source), offset), n)
 }
 
-// split is where the part of a key that the bloom filters know ends: behind the object in history and live, behind the
-// scope in clears and proofs, at the end elsewhere.
+// split is where the part of a key that the bloom filters know ends: behind the object in history, live and exceptions, behind
+// the scope in clears, proofs and readings, at the end elsewhere.
 func split(k []byte) int {
 	if len(k) < 5 {
 		return len(k)
 	}
-	object := k[0] == keyHistory || k[0] == keyLive
-	if !object && k[0] != keyClear && k[0] != keyProof {
+	object := false
+	switch k[0] {
+	case keyHistory, keyLive, keyException:
+		object = true
+	case keyClear, keyProof, keyReading:
+	default:
 		return len(k)
 	}
 	at := 5

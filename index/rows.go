@@ -109,6 +109,10 @@ type SourceState struct {
 	MarkCause continuity.Cause `json:"mark_cause,omitempty"`
 	// Evidence: something counts as evidence since the newest mark.
 	Evidence bool `json:"evidence,omitempty"`
+	// Reading is where the reading of the master that was begun last began; nil: none is under way.
+	Reading *Place `json:"reading,omitempty"`
+	// Readings counts those that ended.
+	Readings uint64 `json:"readings,omitempty"`
 	// Counters, from the beginning on.
 	Messages   uint64 `json:"messages"`
 	Events     uint64 `json:"events"`

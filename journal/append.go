@@ -112,6 +112,9 @@ func (g *Group) Add(h *Header, frames [][]byte) uint64 {
 // Len is the number of records, Raw the number of their raw bytes.
 func (g *Group) Len() int { return g.records }
 
+// Last is the offset of the record added last.
+func (g *Group) Last() uint64 { return g.j.next - 1 }
+
 // Raw is the number of raw bytes of the group's records.
 func (g *Group) Raw() int { return g.raw }
 

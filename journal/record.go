@@ -25,11 +25,19 @@ const (
 	// TailLost: offsets that had been acknowledged are not in the journal any more. Its one frame holds the first and the
 	// last of them, 8 bytes each, big-endian.
 	TailLost Kind = 6
+	// PublisherStatus: the master's counters or segments say something that changes a claim. Its one frame is JSON
+	// (reading.Status).
+	PublisherStatus Kind = 7
+	// ReconciliationBegun, ReconciliationPart and ReconciliationEnded: a reading of the master (package reading).
+	ReconciliationBegun Kind = 8
+	ReconciliationPart  Kind = 9
+	ReconciliationEnded Kind = 10
 )
 
 var kindNames = map[Kind]string{
 	Message: "message", Connected: "connected", Disconnected: "disconnected", RecorderStarted: "recorder_started",
-	RecorderStopped: "recorder_stopped", TailLost: "tail_lost",
+	RecorderStopped: "recorder_stopped", TailLost: "tail_lost", PublisherStatus: "publisher_status",
+	ReconciliationBegun: "reconciliation_begun", ReconciliationPart: "reconciliation_part", ReconciliationEnded: "reconciliation_ended",
 }
 
 func (k Kind) String() string {

@@ -12,10 +12,12 @@ import (
 // Feed turns what one source's socket, or a capture of one, delivered into records of a journal. It is the only way by
 // which messages get into a journal, so that a live stream and its capture are judged alike. Not for concurrent use.
 type Feed struct {
-	source uint32
-	pos    journal.Position
-	batch  event.Batch
-	due    continuity.Cause // a mark that Begin found due; the next fact carries it, if no message sets one before
+	source   uint32
+	pos      journal.Position
+	batch    event.Batch
+	standing Standing
+	watch    *watch
+	due      continuity.Cause // a mark that Begin found due; the next fact carries it, if no message sets one before
 }
 
 // NewFeed goes on where the journal's records of the source end.
@@ -40,6 +42,7 @@ func (f *Feed) Add(g *journal.Group, rec *capture.Record, slow bool) (uint64, er
 	switch rec.Kind {
 	case capture.Message:
 		f.batch.Scan(rec.Frames)
+		before := f.pos.State.Seq
 		h := journal.Header{
 			Kind: journal.Message, Source: f.source, Received: rec.Received,
 			HasSeq: f.batch.HasSeq, Seq: f.batch.Seq, Events: uint32(len(f.batch.Events)),
@@ -49,6 +52,13 @@ func (f *Feed) Add(g *journal.Group, rec *capture.Record, slow bool) (uint64, er
 			f.due = continuity.CauseNone
 		}
 		f.pos.Last = g.Add(&h, rec.Frames)
+		f.stand(f.pos.Last, &h)
+		events := shortBatch
+		if h.Applies() {
+			f.standBatch(f.batch.Events)
+			events = len(f.batch.Events)
+		}
+		f.look(before, events)
 		return f.pos.Last, nil
 	case capture.Connected:
 		return f.fact(g, journal.Connected, rec.Received, f.pos.State.Connects()), nil
@@ -81,7 +91,10 @@ func (f *Feed) fact(g *journal.Group, kind journal.Kind, at int64, mark continui
 	if mark != continuity.CauseNone {
 		h.Mark, h.MarkCause = continuity.MarkBehind, mark
 	}
-	return g.Add(&h, nil)
+	offset := g.Add(&h, nil)
+	f.stand(offset, &h)
+	f.look(0, shortBatch)
+	return offset
 }
 
 // Save keeps where the source stands behind the group. Call it once per group that holds records of the source.

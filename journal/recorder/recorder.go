@@ -42,6 +42,9 @@ type Recorder struct {
 	buf   *subscribe.Buffer
 	zctx  *zmq.Context
 	feeds []*Feed
+	group *journal.Group // being filled; the writer's
+	after []func(error)  // to be called when it is committed; the writer's
+	done  chan struct{}  // closed when the writer has ended
 	subs  []*subscribe.Subscriber
 	ids   []uint32
 }
@@ -58,7 +61,7 @@ func New(j *journal.Journal, sources []journal.Source, o Options) (*Recorder, er
 	if err != nil {
 		return nil, fmt.Errorf("starting ZeroMQ: %w", err)
 	}
-	r := &Recorder{j: j, log: o.Log, buf: subscribe.NewBuffer(o.BufferBytes), zctx: zctx}
+	r := &Recorder{j: j, log: o.Log, buf: subscribe.NewBuffer(o.BufferBytes), zctx: zctx, done: make(chan struct{})}
 	for i, s := range sources {
 		if err := r.add(i, s, o); err != nil {
 			return nil, errors.Join(err, zctx.Term())
@@ -115,6 +118,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 		r.buf.Close()
 	}()
 	err := r.write()
+	close(r.done)
 	stopReceiving()
 	if err != nil {
 		r.buf.Close() // nobody empties it any more
@@ -139,9 +143,15 @@ func (r *Recorder) write() error {
 			return err
 		}
 		g := r.j.NewGroup()
+		r.group = g
 		clear(touched)
 		for i := range items {
 			it := &items[i]
+			if it.Call != nil {
+				it.Call()
+				it.Call, touched[it.Source] = nil, true
+				continue
+			}
 			if _, err := r.feeds[it.Source].Add(g, &it.Record, it.Slow || it.Backlog); err != nil {
 				return err
 			}
@@ -153,7 +163,9 @@ func (r *Recorder) write() error {
 				r.feeds[i].Save(g)
 			}
 		}
-		if err := g.Commit(); err != nil {
+		err = g.Commit()
+		r.committed(err)
+		if err != nil {
 			return err
 		}
 	}

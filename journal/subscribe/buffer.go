@@ -22,6 +22,8 @@ type Item struct {
 	// at the *end* of its queue, so the gap comes behind everything that was queued then: some 10,000 messages
 	// after the item that is Slow. Set from there until the socket was silent for a while or backlogMessages have come.
 	Backlog bool
+	// Call is not nil for an item that is no record: the writer calls it when its turn comes.
+	Call func()
 }
 
 // Costs of an item beside the bytes of its frames: the item itself, and per frame a slice header and what the allocator

@@ -1,0 +1,277 @@
+package index
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/reading"
+	"github.com/kvjournal/kvjournal/journal/varint"
+)
+
+// readingAt is the position of what a reading says: directly behind the record that began it, h.
+func readingAt(h uint64) Position { return Position{Offset: h, Event: 1} }
+
+// Reading is what a reading of the master says of a scope: what was known at its position is so, but for the objects that are
+// excepted, and those that had an event in (Position, Through].
+type Reading struct {
+	Evidence
+	// Through is e of R9, Ended the offset of the record that ended the reading.
+	Through, Ended uint64
+}
+
+// SourceReading is a reading of a source as the record that ended it tells.
+type SourceReading struct {
+	reading.Ended
+	// Offset is that of the record, Received its time on our clock, Unix ms.
+	Offset   uint64 `json:"offset"`
+	Received int64  `json:"received"`
+}
+
+var errReading = errors.New("a reading's record does not fit the one that began it")
+
+// status applies what the master's counters or segments showed.
+func (a *applier) status(b *journal.Block, i int, h *journal.Header, s *SourceState, place Place) error {
+	var err error
+	if a.frames, err = b.Frames(i, a.frames[:0], &a.seq); err != nil {
+		return err
+	}
+	var st reading.Status
+	if len(a.frames) != 1 || json.Unmarshal(a.frames[0], &st) != nil {
+		return &journal.CorruptError{Offset: place.Offset, What: "a publisher's status does not decode"}
+	}
+	s.Epoch = max(s.Epoch, h.Epoch)
+	if st.Silent {
+		if err := a.silent(h.Source, h.Epoch, place.Offset); err != nil {
+			return err
+		}
+	}
+	if err := a.gaps(h, s, place); err != nil {
+		return err
+	}
+	return a.mark(h, s, place)
+}
+
+// part applies one part of a reading: its corrections become events of the objects at h. Newer events of theirs may be in the index
+// already, so this is the one place that reads what it is about to write; corrections are few.
+func (a *applier) part(b *journal.Block, i int, h *journal.Header, s *SourceState, offset uint64) error {
+	var err error
+	if a.frames, err = b.Frames(i, a.frames[:0], &a.seq); err != nil {
+		return err
+	}
+	if len(a.frames) != 1 {
+		return &journal.CorruptError{Offset: offset, What: reading.ErrPart.Error()}
+	}
+	p, err := reading.DecodePart(a.frames[0])
+	if err != nil {
+		return &journal.CorruptError{Offset: offset, What: err.Error()}
+	}
+	if s.Reading == nil || s.Reading.Offset != p.Begun {
+		return &journal.CorruptError{Offset: offset, What: errReading.Error()}
+	}
+	if err := a.commit(offset - 1); err != nil { // what is read must be written
+		return err
+	}
+	a.changed[h.Source] = true
+	it, err := a.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	scope := appendScope(nil, h.Source, p.Backend, p.Tenant)
+	if err := a.batch.Set(append([]byte{keyScope}, scope...), nil, nil); err != nil {
+		return err
+	}
+	evidence := s.readingEvidence()
+	for {
+		e, ok, err := p.Next()
+		if err != nil {
+			return &journal.CorruptError{Offset: offset, What: err.Error()}
+		}
+		if !ok {
+			return nil
+		}
+		a.events++
+		if err := a.correct(it, scope, &e, &evidence); err != nil {
+			return err
+		}
+	}
+}
+
+// correct writes one entry of a reading.
+func (a *applier) correct(it *pebble.Iterator, scope []byte, e *reading.Entry, evidence *Evidence) error {
+	if e.What == reading.Unsaid {
+		k := appendObject(append(append(a.key[:0], keyException), scope...), e.Key)
+		a.key = appendPosition(k, evidence.Position)
+		return a.batch.Set(a.key, nil, nil)
+	}
+	k := appendMedium(appendObject(append(append(a.key[:0], keyHistory), scope...), e.Key), e.Medium)
+	medium := len(k)
+	k = appendPosition(k, evidence.Position)
+	a.key = k
+	evidence.Stored = e.What == reading.Present
+	a.value = appendEvidence(a.value[:0], evidence)
+	if err := a.batch.Set(k, a.value, nil); err != nil {
+		return err
+	}
+	if it.SeekGE(k[:medium]) && bytes.HasPrefix(it.Key(), k[:medium]) && bytes.Compare(it.Key(), k) < 0 {
+		return nil // a newer event decides what is there now
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	k = k[:medium]
+	k[0] = keyLive
+	if !evidence.Stored {
+		return a.batch.Delete(k, nil)
+	}
+	return a.batch.Set(k, appendLive(nil, evidence.Position), nil)
+}
+
+// readingEvidence is what the reading that was begun last says, as evidence.
+func (s *SourceState) readingEvidence() Evidence {
+	r := s.Reading
+	return Evidence{Position: readingAt(r.Offset), Reading: true, Epoch: s.Epoch, Seq: r.Seq, HasTime: r.HasTime, Time: r.Time, Received: r.Received}
+}
+
+// ended writes what a reading covers.
+func (a *applier) ended(b *journal.Block, i int, h *journal.Header, s *SourceState, place Place) error {
+	var err error
+	if a.frames, err = b.Frames(i, a.frames[:0], &a.seq); err != nil {
+		return err
+	}
+	r := SourceReading{Offset: place.Offset, Received: place.Received}
+	if len(a.frames) != 1 || json.Unmarshal(a.frames[0], &r.Ended) != nil {
+		return &journal.CorruptError{Offset: place.Offset, What: "the end of a reading does not decode"}
+	}
+	if s.Reading == nil || s.Reading.Offset != r.Begun {
+		return &journal.CorruptError{Offset: place.Offset, What: errReading.Error()}
+	}
+	e := s.readingEvidence()
+	value := appendEvidence(nil, &e)
+	value = binary.AppendUvarint(value, r.Through)
+	value = binary.AppendUvarint(value, place.Offset)
+	for _, sc := range r.Scopes {
+		scope := appendScope(nil, h.Source, sc.Backend, sc.Tenant)
+		if err := a.batch.Set(append([]byte{keyScope}, scope...), nil, nil); err != nil {
+			return err
+		}
+		if err := a.batch.Set(appendPosition(append([]byte{keyReading}, scope...), e.Position), value, nil); err != nil {
+			return err
+		}
+	}
+	if r.Contradictions > 0 {
+		if err := a.silent(h.Source, h.Epoch, place.Offset); err != nil {
+			return err
+		}
+	}
+	v, err := json.Marshal(&r)
+	if err != nil {
+		return err
+	}
+	s.Reading = nil
+	s.Readings++
+	s.Evidence = s.Evidence || s.MarkEnd.Before(e.Position)
+	s.AsOf, s.Batch = place, false
+	return a.batch.Set(sourceReadingKey(h.Source, r.Begun), v, nil)
+}
+
+func sourceReadingKey(source uint32, h uint64) []byte {
+	return binary.BigEndian.AppendUint64(sourceKey(keySourceReading, source), h)
+}
+
+// silent flags an epoch of a source (R11).
+func (a *applier) silent(source uint32, epoch, offset uint64) error {
+	return a.batch.Set(silentKey(source, epoch), binary.AppendUvarint(nil, offset), nil)
+}
+
+func silentKey(source uint32, epoch uint64) []byte {
+	return binary.BigEndian.AppendUint64(sourceKey(keySilent, source), epoch)
+}
+
+// Silent reports whether an epoch of a source is flagged: its master changes things without an event (R11). offset is that of the record
+// that showed it.
+func (v *View) Silent(source uint32, epoch uint64) (offset uint64, silent bool, err error) {
+	b, closer, err := v.snap.Get(silentKey(source, epoch))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	defer closer.Close()
+	c := varint.Cursor{B: b}
+	offset = c.Uvarint()
+	if !c.Done() {
+		return 0, false, errEvidence
+	}
+	return offset, true, nil
+}
+
+// Readings calls f with each reading of a scope whose position lies behind from, up to to, the newest first.
+func (v *View) Readings(s *Scope, from, to Position, f func(*Reading) error) error {
+	prefix := s.append([]byte{keyReading})
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: appendPosition(bytes.Clone(prefix), to), UpperBound: appendPosition(bytes.Clone(prefix), from)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		p, valid := cutPosition(it.Key()[len(prefix):])
+		if !valid {
+			return errEvidence
+		}
+		e, rest := cutEvidence(it.Value(), p)
+		r := Reading{Evidence: e, Through: rest.Uvarint(), Ended: rest.Uvarint()}
+		if !rest.Done() {
+			return errEvidence
+		}
+		if err := f(&r); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// SourceReadings calls f with each reading of a source that began behind the offset after, up to to, the oldest first.
+func (v *View) SourceReadings(source uint32, after, to uint64, f func(*SourceReading) error) error {
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: sourceReadingKey(source, after+1), UpperBound: sourceReadingKey(source, to+1)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		var r SourceReading
+		if err := json.Unmarshal(it.Value(), &r); err != nil {
+			return errEvidence
+		}
+		if err := f(&r); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// Says reports whether a reading speaks of an object: it is not excepted, and had no event of its own in (h, e].
+func (v *View) Says(r *Reading, o *Object) (bool, error) {
+	k := appendObject(appendScope([]byte{keyException}, o.Source, o.Backend, o.Tenant), o.Key)
+	_, closer, err := v.snap.Get(appendPosition(k, r.Position))
+	if err == nil {
+		closer.Close()
+		return false, nil
+	}
+	if !errors.Is(err, pebble.ErrNotFound) {
+		return false, err
+	}
+	h, err := v.History(o, r.Position, Behind(r.Through), false)
+	if err != nil {
+		return false, err
+	}
+	defer h.Close()
+	e, err := h.Next()
+	return e == nil && err == nil, err
+}
