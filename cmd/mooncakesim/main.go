@@ -65,6 +65,14 @@ func simulate(ctx context.Context, f *flags, stdout, stderr io.Writer, statusLin
 	if err != nil {
 		return err
 	}
+	if f.admin != "" {
+		server, err := mooncaketest.NewAdmin(sim, f.adminOptions()).Serve(f.admin)
+		if err != nil {
+			return errors.Join(fmt.Errorf("--admin: %w", err), sim.Close())
+		}
+		defer server.Close()
+		fmt.Fprintf(stderr, "mooncakesim: admin API on %s\n", server.URL())
+	}
 	fmt.Fprintf(stderr, "mooncakesim: publishing on %s: %s\n", sim.Endpoint(), f)
 	start := time.Now()
 	stopStatus := func() {}
@@ -77,6 +85,7 @@ func simulate(ctx context.Context, f *flags, stdout, stderr io.Writer, statusLin
 	total := sim.Totals()
 	return errors.Join(err, json.NewEncoder(stdout).Encode(summary{
 		Stats:           total,
+		SilentlyRemoved: sim.Silent(),
 		Seconds:         seconds,
 		EventsPerSecond: float64(total.PublishedEvents) / seconds,
 	}))
@@ -85,6 +94,7 @@ func simulate(ctx context.Context, f *flags, stdout, stderr io.Writer, statusLin
 // summary is what goes to stdout at the end.
 type summary struct {
 	mooncaketest.Stats
+	SilentlyRemoved int     `json:"silently_removed,omitempty"` // changes that no event told of, one an object
 	Seconds         float64 `json:"seconds"`
 	EventsPerSecond float64 `json:"events_per_second"`
 }

@@ -32,6 +32,21 @@ func TestBadFlags(t *testing.T) {
 		{"--restart-every=-1s", "--restart-every"},
 		{"--backend-id=", "--backend-id"},
 		{"--bind=5557", "--bind"},
+		{"--queue-delay=-1s", "--queue-delay"},
+		{"--tail-loss=2", "--tail-loss"},
+		{"--tail-loss=NaN", "--tail-loss"},
+		{"--silent-removals=-1", "--silent-removals"},
+		{"--segment-loss-every=-1s", "--segment-loss-every"},
+		{"--standby=-1s", "--standby"},
+		{"--odd-keys=-1", "--odd-keys"},
+		{"--admin=127.0.0.1:0 --status-lag=-1s", "--status-lag"},
+		{"--admin=127.0.0.1:0 --admin-latency=-1s", "--admin-latency"},
+		{"--admin=127.0.0.1:0 --admin-errors=1.5", "--admin-errors"},
+		{"--admin=127.0.0.1:0 --pending-puts=-1", "--pending-puts"},
+		{"--admin=127.0.0.1:0 --capture=x.kvcap", "--admin"},
+		{"--old-status", "--old-status: needs --admin"},
+		{"--admin-errors=0.1", "--admin-errors: needs --admin"},
+		{"--quiet-for=3s", "--quiet-for"},
 		{"--no-such", "--no-such"},
 		{"surplus", "surplus"},
 	} {
@@ -45,6 +60,7 @@ func TestBadFlags(t *testing.T) {
 func TestFailures(t *testing.T) {
 	for _, args := range [][]string{
 		{"--bind", "tcp://1.2.3.4:1"},
+		{"--bind", "tcp://127.0.0.1:*", "--admin", "1.2.3.4:1"},
 		{"--bind", "tcp://127.0.0.1:*", "--truth", filepath.Join(t.TempDir(), "no", "such", "dir")},
 	} {
 		if code, _, stderr := runSim(t.Context(), args...); code != exitFailed || !strings.HasPrefix(stderr, "mooncakesim: ") {
@@ -59,7 +75,9 @@ func TestHelp(t *testing.T) {
 		t.Errorf("exit %d, stderr %q", code, stderr)
 	}
 	for _, flag := range []string{"bind", "rate", "duration", "seed", "tenants", "objects", "queue-capacity", "burst",
-		"restart-every", "legacy", "object-key", "backend-id", "truth"} {
+		"restart-every", "legacy", "object-key", "backend-id", "truth",
+		"racy-clears", "odd-keys", "queue-delay", "tail-loss", "silent-removals", "segment-loss-every", "standby", "admin", "old-status",
+		"status-lag", "admin-latency", "admin-errors", "pending-puts", "quiet-every", "quiet-for", "capture", "events", "batch"} {
 		if !strings.Contains(stdout, "--"+flag) {
 			t.Errorf("--%s is missing from the help", flag)
 		}

@@ -2,6 +2,7 @@ package mooncaketest
 
 import (
 	"context"
+	"net/http/httptest"
 	"testing"
 	"time"
 )
@@ -55,4 +56,44 @@ func BenchmarkPublisher(b *testing.B) {
 	}
 	s := sim.Totals()
 	b.ReportMetric(100*float64(s.DroppedEvents)/float64(s.PublishedEvents+s.DroppedEvents), "%dropped")
+}
+
+// benchAdmin is an admin API beside 1,000,000 objects of the tenant default; keys is a query for 1,000 of them.
+func benchAdmin(b *testing.B) (admin *Admin, keys string) {
+	sim, err := NewSim(SimOptions{Store: StoreOptions{Seed: 1}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { sim.Publisher().Kill() })
+	admin = NewAdmin(sim, AdminOptions{})
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	for sim.store.Live() < 1_000_000 {
+		sim.store.put(nil)
+	}
+	for _, o := range sim.store.live[:1000] {
+		keys += o.name.key() + ","
+	}
+	return admin, keys
+}
+
+func benchRequest(b *testing.B, admin *Admin, target string) {
+	b.ReportAllocs()
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		admin.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		b.SetBytes(int64(w.Body.Len()))
+	}
+}
+
+// BenchmarkAdminListing is one listing of 1,000,000 keys.
+func BenchmarkAdminListing(b *testing.B) {
+	admin, _ := benchAdmin(b)
+	benchRequest(b, admin, "/get_all_keys")
+}
+
+// BenchmarkAdminQuery is one query of 1,000 keys, of 1,000,000 objects.
+func BenchmarkAdminQuery(b *testing.B) {
+	admin, keys := benchAdmin(b)
+	benchRequest(b, admin, "/batch_query_keys?keys="+keys)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,3 +177,15 @@ func wantKeys(t *testing.T, what string, got []Change, want ...string) {
 func lines(b []byte) [][]byte {
 	return bytes.Split(bytes.TrimSuffix(b, []byte("\n")), []byte("\n"))
 }
+
+// clock is a scripted clock.
+type clock struct{ at atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.at.Store(1_700_000_000_000_000_000)
+	return c
+}
+
+func (c *clock) now() time.Time      { return time.Unix(0, c.at.Load()) }
+func (c *clock) add(d time.Duration) { c.at.Add(int64(d)) }

@@ -31,3 +31,14 @@ func (r random) newName(scratch []byte) (name, []byte) {
 	}
 	return name(b), b
 }
+
+// oddities are what makes a key hard to ask an admin API for (spec/master-admin.md, "Odd keys").
+var oddities = [...]string{",", "\n", "%", "%zz", "+", " ", "&keys=", "=", "#", "\"\\", "\x00", "é€\U0001F600", "\xff", "\xed\xa0\x80"}
+
+// newOddName makes up a key of 64 random hex digits with an oddity among them.
+func (r random) newOddName(scratch []byte) (name, []byte) {
+	b := r.appendHex(append(scratch[:0], groupPrefix...))
+	half := string(b[len(b)-32:])
+	b = append(append(b[:len(b)-32], oddities[r.below(len(oddities))]...), half...)
+	return name(b), b
+}

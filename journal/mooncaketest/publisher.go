@@ -40,6 +40,16 @@ type Options struct {
 	// Linger is how long Close waits for messages that a connected subscriber has not yet taken; 0 means one second.
 	Linger time.Duration
 
+	// QueueDelay is how long an event rests in the queue before the sender takes it, and up to BatchEvents-1 younger ones
+	// with it: what the store holds is ahead of the stream by as much. 0 means that the sender takes what is there. Close
+	// does not wait for it. The delay is faithful to R9: a batch of fewer than BatchEvents still leaves the queue empty.
+	QueueDelay time.Duration
+
+	// StatusLag is for how long after it was sent a batch is missing in the counters that a poll sees, unless the next
+	// one is sent before: the real sender counts a batch after it has sent it and before it takes the next, so that a
+	// poll is behind by one batch at most. 0 means only as long as it takes.
+	StatusLag time.Duration
+
 	NoLegacy    bool // leave out the legacy fields: kv_events_emit_legacy_compat=false
 	NoObjectKey bool // suppress stored and removed: kv_events_emit_object_key=false
 
@@ -50,7 +60,8 @@ type Options struct {
 	LoraName  string // empty: nil on the wire
 	DPRank    uint32
 
-	// Now is the publisher's clock; nil means time.Now. The sender reads it once a batch.
+	// Now is the publisher's clock; nil means time.Now. The sender reads it once a batch; delays and lags are measured on
+	// it. Several goroutines call it, some while they hold a lock: it must not call the publisher.
 	Now func() time.Time
 
 	// OnTaken, if set, is called by the sender when it has taken a batch of n events from the queue and has not given
@@ -84,6 +95,7 @@ type Publisher struct {
 	o        Options
 	queue    *queue
 	skipped  atomic.Uint64
+	losing   atomic.Bool
 	context  *zmq.Context
 	socket   *zmq.Socket // the sender's, once it runs
 	endpoint string
@@ -99,7 +111,11 @@ func Start(o Options) (*Publisher, error) {
 	if o.QueueCapacity < 1 || o.SendHWM < 1 {
 		return nil, fmt.Errorf("mooncaketest: queue capacity %d and send high-water mark %d must be positive", o.QueueCapacity, o.SendHWM)
 	}
+	if o.QueueDelay < 0 || o.StatusLag < 0 {
+		return nil, fmt.Errorf("mooncaketest: queue delay %v and status lag %v must not be negative", o.QueueDelay, o.StatusLag)
+	}
 	p := &Publisher{o: o, queue: newQueue(o.QueueCapacity), ended: make(chan struct{})}
+	p.queue.delay, p.queue.lag, p.queue.now = o.QueueDelay, o.StatusLag, o.Now
 	if err := p.open(); err != nil {
 		return nil, fmt.Errorf("mooncaketest: bind %s: %w", o.Bind, err)
 	}
@@ -174,6 +190,23 @@ func (p *Publisher) Stats() Stats {
 	return Stats{q.batches, q.events, q.dropped, p.skipped.Load()}
 }
 
+// Status returns the counters as a poll of the admin API sees them, behind by StatusLag.
+func (p *Publisher) Status() Stats {
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	batches, events := q.shown()
+	return Stats{batches, events, q.dropped, p.skipped.Load()}
+}
+
+// Hold keeps what is in the queue, and what is still to come, from being sent; with false the sender goes on. A batch
+// that was already taken is sent. Close and Kill are not held up.
+func (p *Publisher) Hold(on bool) { p.queue.hold(on) }
+
+// Lose makes messages that are sent from now on get lost on the wire, for every subscriber: they are numbered and
+// counted and nobody receives them, as at a send high-water mark. With false the next one arrives again.
+func (p *Publisher) Lose(on bool) { p.losing.Store(on) }
+
 // WaitIdle waits until the queue is empty and everything taken from it was handed to the socket. It returns ErrEnded if
 // the publisher ends before.
 func (p *Publisher) WaitIdle(ctx context.Context) error {
@@ -182,6 +215,13 @@ func (p *Publisher) WaitIdle(ctx context.Context) error {
 		err = ErrEnded
 	}
 	return err
+}
+
+// rests reports what WaitIdle waits for.
+func (p *Publisher) rests() bool {
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
+	return p.queue.n == 0 && p.queue.taken == 0
 }
 
 // ErrEnded: the publisher was killed, or its socket failed, with events in its queue.
@@ -237,15 +277,24 @@ func (p *Publisher) sendAll() error {
 		}
 		payload := batch.encode(n, p.o.Now().UnixMilli())
 		seq := event.SeqFrame(p.queue.number())
-		for i, frame := range [...][]byte{nil, seq[:], payload} {
-			flags := zmq.SNDMORE
-			if i == 2 {
-				flags = 0
-			}
-			if _, err := p.socket.SendBytes(frame, flags); err != nil {
-				return fmt.Errorf("mooncaketest: send: %w", err)
+		if !p.losing.Load() {
+			if err := p.sendMessage([...][]byte{nil, seq[:], payload}); err != nil {
+				return err
 			}
 		}
 		p.queue.sent()
 	}
+}
+
+func (p *Publisher) sendMessage(frames [3][]byte) error {
+	for i, frame := range frames {
+		flags := zmq.SNDMORE
+		if i == len(frames)-1 {
+			flags = 0
+		}
+		if _, err := p.socket.SendBytes(frame, flags); err != nil {
+			return fmt.Errorf("mooncaketest: send: %w", err)
+		}
+	}
+	return nil
 }

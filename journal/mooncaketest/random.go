@@ -17,6 +17,11 @@ func (r random) below(n int) int {
 	return int(uint64(uint32(r.source.Uint64())) * uint64(n) >> 32)
 }
 
+// chance is true with this probability.
+func (r random) chance(probability float64) bool {
+	return float64(r.source.Uint64()>>11)/(1<<53) < probability
+}
+
 // appendHex appends 64 random hex digits: a SHA-256 as the connectors write it.
 func (r random) appendHex(dst []byte) []byte {
 	var raw [32]byte

@@ -1,7 +1,6 @@
 package mooncaketest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,7 +32,24 @@ type SimOptions struct {
 	Truth                *TruthWriter
 	QuietEvery, QuietFor time.Duration
 
-	// DrainTimeout (5 s) bounds the wait at the end of Run for the publisher to send what is in its queue.
+	// TailLoss is the probability, 0 to 1, with which a quiet moment begins with a loss: up to 33 changes or so whose
+	// messages are numbered and counted and never reach the wire. Nothing shows that before the next message, but the
+	// counters (R8, tail_loss). It makes quiet moments without Truth too.
+	TailLoss float64
+
+	// SilentRemovals is the number of objects a second that are removed without an event; of some that are on disk too
+	// only the copy in memory is lost. 0 means none; Store.Silent counts them.
+	SilentRemovals float64
+
+	// SegmentLossEvery unmounts a segment each time it has passed, without an event for what lay in it, and mounts another
+	// one with a new id at the same endpoint. 0 means never.
+	SegmentLossEvery time.Duration
+
+	// Standby makes each process begin as a standby: for as long nothing changes, and an Admin says 503 but to health and
+	// role. It is measured on Publisher.Now. 0 means that it begins as the leader.
+	Standby time.Duration
+
+	// DrainTimeout (5 s and the queue's delay) bounds the wait at the end of Run for the publisher to send what is in its queue.
 	DrainTimeout time.Duration
 }
 
@@ -41,11 +57,15 @@ func (o *SimOptions) setDefaults() error {
 	setDefault(&o.BurstEvery, 5*time.Second)
 	setDefault(&o.QuietEvery, 3*time.Second)
 	setDefault(&o.QuietFor, 400*time.Millisecond)
-	setDefault(&o.DrainTimeout, 5*time.Second)
-	if o.Rate < 0 || o.Burst < 0 || o.Duration < 0 || o.BurstEvery < 0 || o.RestartEvery < 0 || o.QuietEvery < 0 || o.QuietFor < 0 {
+	setDefault(&o.DrainTimeout, 5*time.Second+o.Publisher.QueueDelay)
+	if o.Rate < 0 || o.Burst < 0 || o.Duration < 0 || o.BurstEvery < 0 || o.RestartEvery < 0 || o.QuietEvery < 0 || o.QuietFor < 0 ||
+		o.SilentRemovals < 0 || o.SegmentLossEvery < 0 || o.Standby < 0 {
 		return errors.New("mooncaketest: rates, counts and durations must not be negative")
 	}
-	if o.Truth != nil && o.QuietFor >= o.QuietEvery {
+	if !(o.TailLoss >= 0 && o.TailLoss <= 1) {
+		return fmt.Errorf("mooncaketest: a tail loss of %v is no probability", o.TailLoss)
+	}
+	if o.quiets() && o.QuietFor >= o.QuietEvery {
 		return fmt.Errorf("mooncaketest: quiet for %v every %v leaves no time for changes", o.QuietFor, o.QuietEvery)
 	}
 	o.Publisher.setDefaults()
@@ -53,37 +73,43 @@ func (o *SimOptions) setDefaults() error {
 	return nil
 }
 
-const (
-	flatOutChunk = 256              // events generated between two looks at the clock, flat out
-	burstChunk   = 64               // events of a burst that are enqueued together
-	flatOutRest  = time.Millisecond // the longest rest when the queue is full, flat out
-	resumeAfter  = 50 * time.Millisecond
-)
+// quiets reports whether there are quiet moments.
+func (o *SimOptions) quiets() bool { return o.Truth != nil || o.TailLoss > 0 }
 
-// Sim is a master as far as its event stream is concerned: a store whose changes a publisher announces. Run drives it;
-// the other methods may be called by other goroutines meanwhile.
+// Sim is a master: a store whose changes a publisher announces, and, with NewAdmin, an admin API beside it. Run drives it;
+// the other methods may be called by other goroutines meanwhile. A Sim may also be driven by hand alone (Do and its
+// neighbours), without Run; then Close ends it.
 type Sim struct {
 	o        SimOptions
 	endpoint string
 	killed   chan struct{}
 	kill     sync.Once
 
-	mu        sync.Mutex // held while the store changes and its changes are enqueued
+	restarts sync.Mutex // held from the end of one publisher to the start of the next; taken before mu
+	over     bool       // under restarts: no more restarts
+
+	mu        sync.RWMutex // held while the store changes and its changes are enqueued
 	store     *Store
 	publisher *Publisher
-	starts    int   // publishers started
-	past      Stats // of the publishers before
+	down      bool      // the process has been killed and no other was started
+	standby   bool      // by hand
+	leaderAt  time.Time // until then a standby; SimOptions.Standby
+	starts    int       // publishers started
+	past      Stats     // of the publishers before
+	silent    int       // Store.Silent of the stores before
+	byKey     bool      // stores get a directory: somebody asks by key
 
 	changes    []Change // Run's
-	checkpoint int
+	chance     random   // Run's
+	checkpoint int      // Run's, and start's under mu
 }
 
-// NewSim binds the first publisher; nothing is sent before Run. Run must be called, it also ends the publisher.
+// NewSim binds the first publisher; nothing is sent before Run or Do. Run ends the publisher; without it, Close does.
 func NewSim(o SimOptions) (*Sim, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Sim{o: o, killed: make(chan struct{})}
+	s := &Sim{o: o, killed: make(chan struct{}), chance: newRandom(o.Store.Seed ^ chanceStream)}
 	if err := s.start(); err != nil {
 		return nil, err
 	}
@@ -92,10 +118,11 @@ func NewSim(o SimOptions) (*Sim, error) {
 	return s, nil
 }
 
+// chanceStream keeps the draws of a Sim apart from those of its store.
+const chanceStream = 0x6368616e6365
+
 // start starts a publisher with an empty store. Each has another seed: a restarted master's clients store new objects.
 func (s *Sim) start() error {
-	store := s.o.Store
-	store.Seed += uint64(s.starts) << 32
 	p, err := Start(s.o.Publisher)
 	if err != nil {
 		return err
@@ -104,8 +131,15 @@ func (s *Sim) start() error {
 	defer s.mu.Unlock()
 	if s.publisher != nil {
 		s.past.add(s.publisher.Stats())
+		s.silent += s.store.Silent()
 	}
+	store := s.o.Store
+	store.Seed += uint64(s.starts) << 32
 	s.store, s.publisher = NewStore(store), p
+	if s.byKey {
+		s.store.openDirectory()
+	}
+	s.down, s.leaderAt = false, s.o.Publisher.Now().Add(s.o.Standby)
 	s.starts++
 	s.checkpoint = 0
 	return nil
@@ -114,211 +148,54 @@ func (s *Sim) start() error {
 // Endpoint is the address that subscribers connect to; restarts keep it.
 func (s *Sim) Endpoint() string { return s.endpoint }
 
+// Publisher is the current one: to hold its queue, to lose messages, to wait until it rests. A restart ends it.
+func (s *Sim) Publisher() *Publisher {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.publisher
+}
+
 // Starts is the number of publishers started so far; the first counts.
 func (s *Sim) Starts() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	return s.starts
 }
 
 // Totals are the counters of all publishers so far, added up.
 func (s *Sim) Totals() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	total := s.past
 	total.add(s.publisher.Stats())
 	return total
 }
 
-// View calls f with the current store and publisher while nothing changes: the place for an admin API to read from. f
-// must not keep the store, nor change it.
+// Silent is Store.Silent of all stores so far, added up.
+func (s *Sim) Silent() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.silent + s.store.Silent()
+}
+
+// View calls f with the current store and publisher while nothing changes. f must not keep the store, nor change it, nor
+// call the Sim.
 func (s *Sim) View(f func(*Store, *Publisher)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	f(s.store, s.publisher)
+}
+
+// IsStandby reports whether the master is a standby now: SimOptions.Standby, SetStandby.
+func (s *Sim) IsStandby() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.isStandby()
+}
+
+func (s *Sim) isStandby() bool {
+	return s.standby || s.o.Standby > 0 && s.o.Publisher.Now().Before(s.leaderAt)
 }
 
 // Kill makes Run end as if the process had been killed: see Publisher.Kill. It does not wait for Run.
 func (s *Sim) Kill() { s.kill.Do(func() { close(s.killed) }) }
-
-// Run makes changes until ctx is done, SimOptions.Duration is over, or Kill is called; then it ends the publisher, in
-// good order unless it was killed. None of these is an error; a socket or a truth file that fails is. Run may be called
-// once.
-func (s *Sim) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-s.killed:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	err := s.drive(ctx)
-	select {
-	case <-s.killed:
-		s.publisher.Kill()
-		return err
-	default:
-	}
-	drain, cancelDrain := context.WithTimeout(context.WithoutCancel(ctx), s.o.DrainTimeout)
-	defer cancelDrain()
-	if s.o.Truth != nil && err == nil {
-		err = s.writeTruth(drain)
-	} else if idle := s.publisher.WaitIdle(drain); err == nil {
-		err = idle
-	}
-	if drain.Err() != nil {
-		s.publisher.Kill()
-		return errors.Join(err, fmt.Errorf("mooncaketest: the queue was not empty after %v", s.o.DrainTimeout))
-	}
-	return errors.Join(err, s.publisher.Close())
-}
-
-// schedule is when each thing happens next; the zero time is never.
-type schedule struct{ quiet, burst, restart, end time.Time }
-
-// next is the earliest of them.
-func (t schedule) next() time.Time {
-	var next time.Time
-	for _, at := range [...]time.Time{t.quiet, t.burst, t.restart, t.end} {
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	return next
-}
-
-// isDue reports whether *at has come, and if so moves it on by every.
-func isDue(at *time.Time, every time.Duration, now time.Time) bool {
-	if at.IsZero() || now.Before(*at) {
-		return false
-	}
-	for !now.Before(*at) {
-		*at = at.Add(every)
-	}
-	return true
-}
-
-// drive is Run without the end.
-func (s *Sim) drive(ctx context.Context) error {
-	now := time.Now()
-	var at schedule
-	later := func(wanted bool, d time.Duration) (t time.Time) {
-		if wanted {
-			t = now.Add(d)
-		}
-		return t
-	}
-	at.quiet = later(s.o.Truth != nil, s.o.QuietEvery)
-	at.burst = later(s.o.Burst > 0, s.o.BurstEvery)
-	at.restart = later(s.o.RestartEvery > 0, s.o.RestartEvery)
-	at.end = later(s.o.Duration > 0, s.o.Duration)
-	pace := pacer{rate: s.o.Rate, last: now}
-
-	for ctx.Err() == nil {
-		now = time.Now()
-		switch {
-		case !at.end.IsZero() && !now.Before(at.end), s.publisher.hasEnded():
-			return nil // Run finds out why it ended
-		case isDue(&at.restart, s.o.RestartEvery, now):
-			if err := s.restart(); err != nil {
-				return err
-			}
-			pace.skip(time.Now())
-		case isDue(&at.burst, s.o.BurstEvery, now):
-			s.generate(s.o.Burst, burstChunk)
-		case isDue(&at.quiet, s.o.QuietEvery, now):
-			if err := s.quiet(ctx, now); err != nil {
-				return err
-			}
-			pace.skip(time.Now())
-		case s.o.Rate == 0:
-			s.generate(flatOutChunk, flatOutChunk)
-			s.rest(ctx)
-		default:
-			if due := pace.due(now); due > 0 {
-				pace.spend(s.generate(due, 1))
-			}
-			wait := pace.wait()
-			if next := at.next(); !next.IsZero() {
-				wait = min(wait, time.Until(next))
-			}
-			sleep(ctx, wait)
-		}
-	}
-	return nil
-}
-
-// generate makes at least n events' worth of changes and enqueues them, chunk events or a little more at a time. It
-// returns how many events it made.
-func (s *Sim) generate(n, chunk int) int {
-	chunk = max(1, min(chunk, s.o.Publisher.QueueCapacity/4))
-	made := 0
-	for made < n {
-		made += s.enqueue(min(chunk, n-made))
-	}
-	return made
-}
-
-func (s *Sim) enqueue(atLeast int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changes = s.changes[:0]
-	for len(s.changes) < atLeast {
-		s.changes = s.store.Step(s.changes)
-	}
-	s.publisher.Enqueue(s.changes...)
-	return len(s.changes)
-}
-
-// rest gives the sender the processor while the queue is full: see the package's doc.
-func (s *Sim) rest(ctx context.Context) {
-	room := s.o.Publisher.QueueCapacity - min(flatOutChunk, s.o.Publisher.QueueCapacity)
-	for until := time.Now().Add(flatOutRest); s.publisher.QueueLength() > room && time.Now().Before(until); {
-		sleep(ctx, flatOutRest/5)
-	}
-}
-
-func (s *Sim) restart() error {
-	s.publisher.Kill()
-	return s.start()
-}
-
-// quiet writes the truth once the publisher rests, and lets changes go on QuietFor after since, but never so early that
-// the next batch could carry the time of the line.
-func (s *Sim) quiet(ctx context.Context, since time.Time) error {
-	if err := s.writeTruth(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	sleep(ctx, max(time.Until(since.Add(s.o.QuietFor)), resumeAfter))
-	return nil
-}
-
-func (s *Sim) writeTruth(ctx context.Context) error {
-	if err := s.publisher.WaitIdle(ctx); err != nil {
-		return err
-	}
-	c := Checkpoint{
-		Checkpoint: s.checkpoint,
-		UnixMS:     s.o.Publisher.Now().UnixMilli(),
-		Backend:    s.publisher.BackendID(),
-		Stats:      s.publisher.Stats(),
-		State:      s.store.Objects(),
-	}
-	s.checkpoint++
-	return s.o.Truth.Write(c)
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}

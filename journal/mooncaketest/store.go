@@ -34,6 +34,22 @@ type StoreOptions struct {
 	// although the stream says they are gone: real masters do this (spec/master-admin.md; R7). Replaying the events
 	// does not give the store's state any more.
 	RacyClears bool
+
+	// PendingPuts is the number of puts that have begun and not ended, once the store is under way: an admin API lists
+	// their keys, and says REPLICA_IS_NOT_READY of them. One in 16 is abandoned without an event. 0 means that a put
+	// begins and ends at once.
+	PendingPuts int
+
+	// OddKeys makes one new key in so many an odd one: with a comma, a newline, %, +, &, a NUL, beyond ASCII, or no valid
+	// UTF-8. 0 means none.
+	OddKeys int
+
+	// Shards is the number of parts that an admin API's listing walks through, one by one; 0 means DefaultShards. A
+	// lookup by key takes time with objects / shards, about 1 µs for each 1,000.
+	Shards int
+
+	// Segments is the number of segments mounted at the start, and again after a restart; 0 means 2.
+	Segments int
 }
 
 // Object is one object of a store. An object on no medium does not exist.
@@ -55,8 +71,10 @@ type object struct {
 	name    name
 	tenant  uint32
 	at      uint32 // its place in Store.live or Store.gone
-	media   media
-	grouped bool // its stored-on-cpu events carry a group_id
+	slot    uint32 // its place in its shard of Store.directory, from 1; 0: not there
+	segment uint16 // where it lies, if on the medium cpu
+	media   media  // none: gone, or its put has not ended
+	grouped bool   // its stored-on-cpu events carry a group_id
 }
 
 // goneLimit bounds how many removed objects the store remembers, to store some of them again.
@@ -74,8 +92,13 @@ type Store struct {
 	tenants []string
 	live    []*object
 	gone    []*object
-	counts  []int // live objects by tenant
+	pending []*object // puts begun and not ended, the oldest first
+	counts  []int     // live objects by tenant
 	scratch []byte
+
+	directory *directory // nil until somebody asks by key
+	segments  *segments
+	silent    int // changes that no event told of
 
 	emitted   int // events so far
 	lastClear int // emitted when the last remove-all ended
@@ -93,7 +116,11 @@ func NewStore(o StoreOptions) *Store {
 	if o.Objects <= 0 {
 		o.Objects = 100_000
 	}
-	s := &Store{o: o, r: newRandom(o.Seed), tenants: []string{event.DefaultTenant}, counts: make([]int, o.Tenants)}
+	setDefault(&o.Segments, defaultSegmentCount)
+	s := &Store{
+		o: o, r: newRandom(o.Seed), tenants: []string{event.DefaultTenant}, counts: make([]int, o.Tenants),
+		segments: newSegments(o.Seed, o.Segments),
+	}
 	for i := 1; i < o.Tenants; i++ {
 		s.tenants = append(s.tenants, fmt.Sprintf("tenant-%d", i))
 	}
@@ -118,12 +145,14 @@ func (s *Store) Objects() iter.Seq[Object] {
 // remove-all is many steps: one for each object, and one that sends cleared; the steps between belong to it too.
 func (s *Store) Step(dst []Change) []Change {
 	before := len(dst)
-	if s.clearPending || s.beginClear() {
-		dst = s.stepClear(dst)
-	} else if s.wantsPut() {
-		dst = s.put(dst)
-	} else {
-		dst = s.advance(dst, s.live[s.r.below(len(s.live))])
+	for len(dst) == before { // a put that only begins has no event
+		if s.clearPending || s.beginClear() {
+			dst = s.stepClear(dst)
+		} else if s.wantsPut() {
+			dst = s.put(dst)
+		} else {
+			dst = s.advance(dst, s.live[s.r.below(len(s.live))])
+		}
 	}
 	s.emitted += len(dst) - before
 	return dst
@@ -152,25 +181,94 @@ func (s *Store) pickTenant() int {
 
 // put stores a new object in memory, or now and then one that was gone.
 func (s *Store) put(dst []Change) []Change {
+	var o *object
 	if len(s.gone) == 0 || s.r.below(16) > 0 {
-		return s.putInto(dst, s.newObject(s.pickTenant()))
+		o = s.newObject(s.pickTenant())
+	} else {
+		o = s.gone[s.r.below(len(s.gone))]
+		s.gone = takeOut(s.gone, o)
 	}
-	o := s.gone[s.r.below(len(s.gone))]
-	s.gone = takeOut(s.gone, o)
-	return s.putInto(dst, o)
+	if s.o.PendingPuts <= 0 {
+		return s.putInto(dst, o)
+	}
+	return s.putLater(dst, o)
+}
+
+// putLater begins a put, and ends the oldest one if there are more than the options want.
+func (s *Store) putLater(dst []Change, o *object) []Change {
+	s.pending = append(s.pending, o)
+	if s.directory != nil {
+		s.directory.add(o)
+	}
+	if len(s.pending) <= s.o.PendingPuts {
+		return dst
+	}
+	oldest := s.pending[0]
+	s.pending = slices.Delete(s.pending, 0, 1)
+	if s.r.below(16) == 0 {
+		if s.directory != nil {
+			s.directory.remove(oldest)
+		}
+		return dst
+	}
+	return s.putInto(dst, oldest)
 }
 
 func (s *Store) newObject(tenant int) *object {
 	o := &object{tenant: uint32(tenant), grouped: s.r.below(3) > 0}
-	o.name, s.scratch = s.r.newName(s.scratch)
+	if s.o.OddKeys > 0 && s.r.below(s.o.OddKeys) == 0 {
+		o.name, s.scratch = s.r.newOddName(s.scratch)
+	} else {
+		o.name, s.scratch = s.r.newName(s.scratch)
+	}
 	return o
 }
 
 func (s *Store) putInto(dst []Change, o *object) []Change {
+	s.insert(o, onCPU)
+	return append(dst, s.change(event.Stored, o, onCPU))
+}
+
+// insert makes an object live that is on no medium yet.
+func (s *Store) insert(o *object, m media) {
 	o.at = uint32(len(s.live))
 	s.live = append(s.live, o)
 	s.counts[o.tenant]++
-	return s.stored(dst, o, onCPU)
+	if s.directory != nil {
+		s.directory.add(o)
+	}
+	s.give(o, m)
+}
+
+// give puts a live object on one more medium.
+func (s *Store) give(o *object, m media) {
+	if m&^o.media&onCPU != 0 {
+		s.segments.allocate(o)
+	}
+	o.media |= m
+}
+
+// take takes media away from an object, and forgets it once none is left. One on no medium stays as it is.
+func (s *Store) take(o *object, m media) {
+	if m &= o.media; m == 0 {
+		return
+	}
+	if m&onCPU != 0 {
+		s.segments.free(o)
+	}
+	if o.media &^= m; o.media != 0 {
+		return
+	}
+	s.live = takeOut(s.live, o)
+	s.counts[o.tenant]--
+	if s.directory != nil {
+		s.directory.remove(o)
+	}
+	if len(s.gone) == goneLimit {
+		s.gone = takeOut(s.gone, s.gone[s.r.below(goneLimit)])
+	}
+	o.at = uint32(len(s.gone))
+	s.gone = append(s.gone, o)
 }
 
 // advance lets an object live on.
@@ -215,29 +313,22 @@ func (s *Store) upsert(dst []Change, o *object) []Change {
 			dst = append(dst, s.change(event.Removed, o, m))
 		}
 	}
+	if o.media&onCPU != 0 {
+		s.segments.free(o)
+	}
 	o.media = 0
 	return s.stored(dst, o, onCPU)
 }
 
 func (s *Store) stored(dst []Change, o *object, m media) []Change {
-	o.media |= m
+	s.give(o, m)
 	return append(dst, s.change(event.Stored, o, m))
 }
 
-// removed retracts one medium, and forgets the object once none is left.
+// removed retracts one medium. One that the object is not on is retracted all the same.
 func (s *Store) removed(dst []Change, o *object, m media) []Change {
-	dst = append(dst, s.change(event.Removed, o, m))
-	if o.media &^= m; o.media != 0 {
-		return dst
-	}
-	s.live = takeOut(s.live, o)
-	s.counts[o.tenant]--
-	if len(s.gone) == goneLimit {
-		s.gone = takeOut(s.gone, s.gone[s.r.below(goneLimit)])
-	}
-	o.at = uint32(len(s.gone))
-	s.gone = append(s.gone, o)
-	return dst
+	s.take(o, m)
+	return append(dst, s.change(event.Removed, o, m))
 }
 
 func (s *Store) change(t event.Type, o *object, m media) Change {
