@@ -62,6 +62,25 @@ func KnownTo(dir string, o Options) uint64 {
 	return applied
 }
 
+// Current reports whether the index in the journal's directory is of this format and has all of the journal, so that Open has
+// nothing to do.
+func Current(j *journal.Journal, o Options) bool {
+	o = o.withDefaults()
+	db, err := pebble.Open(o.FS.PathJoin(j.Dir(), folder), o.pebble(true))
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	applied, err := readApplied(db)
+	id, iderr := get(db, []byte{keyJournal})
+	return err == nil && iderr == nil && applied == j.Durable() && string(id) == string(identity(j))
+}
+
+// identity is what an index says of itself: the format of its rows, and its journal.
+func identity(j *journal.Journal) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, formatVersion), idBytes(j)...)
+}
+
 // Open opens the index of the journal's directory. With create, a missing one is made, empty. The caller holds the
 // directory's claim, or its access lock alone, or gives an Options.FS that keeps writes to itself.
 func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
@@ -105,7 +124,7 @@ func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, e
 
 // check compares the index with the journal; a fresh database is given the journal's id.
 func check(db *pebble.DB, j *journal.Journal) (*applier, error) {
-	want := append(binary.BigEndian.AppendUint32(nil, formatVersion), idBytes(j)...)
+	want := identity(j)
 	got, err := get(db, []byte{keyJournal})
 	if errors.Is(err, pebble.ErrNotFound) {
 		if err := db.Set([]byte{keyJournal}, want, pebble.NoSync); err != nil {

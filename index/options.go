@@ -135,6 +135,10 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 	for i := range p.TargetFileSizes {
 		p.TargetFileSizes[i] = 8 << 20
 	}
+	// By default Pebble keeps the values of all but the first key with a prefix apart. Those of a history are read with it.
+	p.Experimental.SpanPolicyFunc = func([]byte) (pebble.SpanPolicy, []byte, error) {
+		return pebble.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil
+	}
 	p.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
 		o.Log.Error("the index is damaged; it will be rebuilt from the journal at the next start", "path", info.Path, "details", info.Details)
 	}}

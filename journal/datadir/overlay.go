@@ -254,4 +254,16 @@ func (o *overlay) Stat(name string) (vfs.FileInfo, error) {
 }
 
 // Unwrap ends here: an overlay is not the operating system's filesystem, and needs no locks.
+// GetDiskUsage is that of the disk below; a directory that is in memory only has its parent's.
+func (o *overlay) GetDiskUsage(path string) (vfs.DiskUsage, error) {
+	for {
+		usage, err := o.FS.GetDiskUsage(path)
+		parent := o.FS.PathDir(path)
+		if err == nil || parent == path {
+			return usage, err
+		}
+		path = parent
+	}
+}
+
 func (o *overlay) Unwrap() vfs.FS { return nil }

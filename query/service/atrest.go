@@ -55,7 +55,7 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 	if a.Journal, err = journal.OpenReadOnly(dir, journal.Options{FS: o.FS, Log: o.Log}); err != nil {
 		return nil, a.failed(err)
 	}
-	if index.KnownTo(dir, index.Options{FS: o.FS}) != a.Journal.Durable() {
+	if !index.Current(a.Journal, index.Options{FS: o.FS}) {
 		a.lock.Release()
 		if err := bringUp(ctx, a.Journal, o); err != nil && ctx.Err() != nil {
 			return nil, a.failed(err)

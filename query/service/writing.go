@@ -99,7 +99,10 @@ func (w *Writing) Finish(ctx context.Context) error {
 	if err := w.Index.CatchUp(ctx, progressOf(w.Journal, w.o)); err != nil {
 		return fmt.Errorf("indexing: %w", err)
 	}
-	return w.Index.Flush()
+	if err := w.Index.Flush(); err != nil {
+		return fmt.Errorf("flushing the index: %w", err)
+	}
+	return w.Index.Settle(ctx)
 }
 
 // Close closes both databases and releases the directory.
@@ -133,5 +136,5 @@ func RebuildAtRest(ctx context.Context, dir string, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	return x.Close()
+	return errors.Join(x.Settle(ctx), x.Close())
 }
