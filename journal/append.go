@@ -41,7 +41,7 @@ func (r *blockRows) add(h *Header) {
 	if !known {
 		r.places = append(r.places, h.Source)
 	}
-	if h.Kind != Message || !h.HasSeq || h.Duplicate { // a duplicate's row would hide its original
+	if !h.Counts() || !h.HasSeq { // a duplicate's row would hide its original
 		return
 	}
 	for _, s := range r.seqs {
@@ -99,7 +99,7 @@ func (g *Group) Add(h *Header, frames [][]byte) uint64 {
 	g.raw += size
 	g.build.add(h, frames)
 	g.rows.add(h)
-	if h.Kind == Message && h.HasTime {
+	if h.Counts() && h.HasTime {
 		g.j.clockOf(h.Source).see(h.Time, offset, func(below int64) (span, bool) {
 			s, ok, err := g.j.spanBelow(h.Source, below)
 			g.note(err)

@@ -110,10 +110,10 @@ func (j *Journal) Record(offset uint64) (Record, error) {
 	return recordOf(b, int(offset-b.First)), nil
 }
 
-// LastBatch returns the newest message of a source at or before offset that is no duplicate; damaged ones count.
+// LastBatch returns the newest message of a source's stream at or before offset; damaged ones count.
 // ErrNotFound where there is none.
 func (j *Journal) LastBatch(source uint32, offset uint64) (Record, error) {
-	return j.lastWhere(source, offset, func(h *Header) bool { return h.Kind == Message && !h.Duplicate })
+	return j.lastWhere(source, offset, func(h *Header) bool { return h.Counts() })
 }
 
 // lastWhere returns the newest durable record of a source at or before offset that ok accepts.
@@ -161,7 +161,7 @@ func (j *Journal) BySeq(source uint32, epoch, seq uint64) (Record, error) {
 	}
 	for i := range b.Len() {
 		h := b.Header(i)
-		if h.Source == source && h.Kind == Message && !h.Duplicate && h.HasSeq && h.Epoch == epoch && h.Seq == seq &&
+		if h.Source == source && h.Counts() && h.HasSeq && h.Epoch == epoch && h.Seq == seq &&
 			b.First+uint64(i) <= j.Durable() {
 			return recordOf(b, i), nil
 		}
@@ -196,7 +196,7 @@ func (j *Journal) At(source uint32, ms int64) (Moment, error) {
 	}
 	if ok && ms < s.hi && m.Next.Offset != 0 {
 		m.Last, err = j.lastWhere(source, min(end, s.last), func(h *Header) bool {
-			return h.Kind == Message && !h.Duplicate && (!h.HasTime || h.Time <= ms)
+			return h.Counts() && (!h.HasTime || h.Time <= ms)
 		})
 		// A span is in the database before the batch that went back into it is durable.
 		if m.Twice = m.Last.Offset > m.Next.Offset; m.Twice || err != nil && !errors.Is(err, ErrNotFound) {
@@ -241,7 +241,7 @@ func (j *Journal) firstAbove(source uint32, ms int64) (Record, error) {
 	}
 	for i := range b.Len() {
 		h := b.Header(i)
-		if h.Source == source && h.Kind == Message && h.HasTime && h.Time > ms {
+		if h.Source == source && h.Counts() && h.HasTime && h.Time > ms {
 			return recordOf(b, i), nil
 		}
 	}

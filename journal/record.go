@@ -63,10 +63,12 @@ type Header struct {
 	continuity.Verdict
 }
 
-// Applies reports whether the record is a batch that changes state: decoded, and no duplicate.
-func (h *Header) Applies() bool {
-	return h.Kind == Message && !h.Duplicate && h.Damage == 0
-}
+// Counts reports whether the record is a message of the source's stream: neither a duplicate, nor stale (of an HA group's
+// endpoint that does not deliver any more).
+func (h *Header) Counts() bool { return h.Kind == Message && !h.Duplicate && !h.Stale }
+
+// Applies reports whether the record is a batch that changes state: decoded, and part of the stream.
+func (h *Header) Applies() bool { return h.Counts() && h.Damage == 0 }
 
 // entry is a header with its place among the block's payload bytes.
 type entry struct {

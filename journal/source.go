@@ -20,11 +20,16 @@ type Source struct {
 	Name string `json:"name"`
 	// Endpoints are the ZMQ addresses of the masters of one HA group; empty for an import.
 	Endpoints []string `json:"endpoints,omitempty"`
-	// Masters are the admin URLs, if given.
+	// Seen are all endpoints that were ever configured, in the order of their first use: an endpoint's place in it is its number.
+	Seen []string `json:"seen,omitempty"`
+	// Masters are the admin URLs, if given: as many as Endpoints, each that of the endpoint in its place.
 	Masters []string `json:"masters,omitempty"`
 	// Created is when the journal first heard of it.
 	Created time.Time `json:"created"`
 }
+
+// Number is the number of an endpoint, which it keeps; -1 where it was never configured.
+func (s *Source) Number(endpoint string) int { return slices.Index(s.Seen, endpoint) }
 
 func (j *Journal) loadSources() error {
 	return j.scan(keySource, func(k, v []byte) error {
@@ -93,6 +98,11 @@ func (j *Journal) EnsureSource(name string, endpoints, masters []string) (Source
 	}
 	if endpoints != nil {
 		s.Endpoints = endpoints
+		for _, e := range endpoints {
+			if !slices.Contains(s.Seen, e) {
+				s.Seen = append(slices.Clone(s.Seen), e)
+			}
+		}
 	}
 	if masters != nil {
 		s.Masters = masters

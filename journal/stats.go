@@ -27,6 +27,7 @@ func (t *Totals) count(h *Header, size int) {
 	t.Messages++
 	t.RawBytes += uint64(size)
 	switch {
+	case h.Stale:
 	case h.Duplicate:
 		t.Duplicates++
 	case h.Damage != 0:

@@ -43,6 +43,7 @@ const (
 	rareMark
 	rareGap
 	rareFrames
+	rareStale
 )
 
 var errTable = errors.New("header table does not decode")
@@ -88,6 +89,9 @@ func (w *tableWriter) add(h *Header, plain bool, frames [][]byte, length int) {
 	}
 	if !plain {
 		rare |= rareFrames
+	}
+	if h.Stale {
+		rare |= rareStale
 	}
 	set(rare != 0, recRare)
 
@@ -203,6 +207,7 @@ func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, err
 
 func decodeRare(c *varint.Cursor, e *entry) bool {
 	rare := c.Byte()
+	e.Stale = rare&rareStale != 0
 	if rare&rareDamage != 0 {
 		e.Damage = event.Cause(c.Byte())
 	}

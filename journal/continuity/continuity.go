@@ -75,6 +75,9 @@ type Verdict struct {
 	Time    int64
 	// Duplicate: equal in all frames to the message before it; it changes nothing.
 	Duplicate bool
+	// Stale: of a process that another one has replaced, so it changes nothing: not applied, no gap, no mark. Epoch is
+	// the one that it belongs to. Time, InWindow and Keyed are the current process's.
+	Stale bool
 	// Damage is not event.None for a message that cannot be applied (R6).
 	Damage event.Cause
 	// Follows: nothing is missing between the message before and this one, so a moment between them is proven (R8).
@@ -109,11 +112,26 @@ type State struct {
 	// WindowUsed: messages arrived in the open window.
 	WindowUsed bool
 
+	// Endpoint is the one that delivered the last message that was not stale. Window, Break and Connected are its.
+	Endpoint int
+	// Connected: a connection stands, and no message of an older one is still to come.
+	Connected bool
+	// FromPoll: Seq is 0 because a poll says that no more of this process was received, not because nothing is known.
+	FromPoll bool
+	// Anchored: this process surely gave its first event the id 1, so that ids say how many events it has sent.
+	Anchored bool
+	// Changes counts the messages and the connection changes of the endpoint that delivers, so that Polls sees them.
+	Changes uint64
+
 	// last are the frames of the last message, nil: not known. They are compared, never changed.
 	last [][]byte
+	// earlier is where messages stood before a poll moved the state on.
+	earlier earlier
+	// others are the endpoints that do not deliver, ascending.
+	others []link
 }
 
-// SetLast gives the frames of the source's last message, as read back from the journal after a restart.
+// SetLast gives the frames of the last message of Endpoint that was not stale, as read back from the journal after a restart.
 func (s *State) SetLast(frames [][]byte) { s.last = frames }
 
 // Last returns the frames of the last message, nil where not known.
@@ -126,24 +144,46 @@ func (s *State) RecorderStarts(cause Break) Cause {
 	if s.heard() {
 		s.Break = cause
 	}
+	s.Connected, s.earlier = false, earlier{}
+	for i := range s.others {
+		s.others[i].breaks(false, false)
+	}
+	s.Changes++
 	return mark
 }
 
-// Disconnects opens the window of R5.
-func (s *State) Disconnects() {
-	s.Window = true
+// Disconnects is DisconnectsFrom the endpoint 0.
+func (s *State) Disconnects() { s.DisconnectsFrom(0) }
+
+// Connects is ConnectsFrom the endpoint 0.
+func (s *State) Connects() Cause { return s.ConnectsFrom(0) }
+
+// DisconnectsFrom opens the window of R5, if it is the endpoint that delivers. The loss of another one is no doubt.
+func (s *State) DisconnectsFrom(endpoint int) {
+	if endpoint != s.Endpoint {
+		s.other(endpoint).breaks(true, false)
+		return
+	}
+	s.Changes++
+	s.Window, s.Connected = true, false
 	if s.Break == Unbroken && s.heard() {
 		s.Break = ConnectionBroken
 	}
 }
 
-// heard reports whether any message of the source was received.
-func (s *State) heard() bool { return s.Seq != 0 || s.last != nil }
+// heard reports whether anything is known of the source that another process would put in doubt.
+func (s *State) heard() bool { return s.Seq != 0 || s.last != nil || s.FromPoll }
 
-// Connects ends the window of R5, and begins a connection: the next message is its first, whatever came in the window. The
+// ConnectsFrom ends the window of R5, and begins a connection: the next message is its first, whatever came in the window. The
 // returned cause is not CauseNone where a mark lies at this position: messages arrived in the window, and which
-// connection they came by is not known.
-func (s *State) Connects() Cause {
+// connection they came by is not known. Of an endpoint that does not deliver it means nothing yet.
+func (s *State) ConnectsFrom(endpoint int) Cause {
+	if endpoint != s.Endpoint {
+		s.other(endpoint).breaks(false, true)
+		return CauseNone
+	}
+	s.Changes++
+	s.Connected, s.earlier = true, earlier{}
 	if s.Break == Unbroken && s.heard() {
 		s.Break = ConnectionBroken
 	}
@@ -159,21 +199,36 @@ func (s *State) closeWindow() Cause {
 	return CauseNone
 }
 
-// Message judges one message, received at Unix nanoseconds receivedNs, and moves the state behind it. b holds what
-// Scan found in frames, which must not change before the next call. slow: the recorder's own buffer was full since
-// the source's last message, so that a loss may be its fault.
+// Message is MessageFrom the endpoint 0.
 func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow bool) Verdict {
-	if s.Epoch == 0 {
-		s.Epoch, s.HasEventID = 1, true // event ids begin at 1: the one before the first is 0
+	return s.MessageFrom(0, b, frames, receivedNs, slow)
+}
+
+// MessageFrom judges one message, received from an endpoint at Unix nanoseconds receivedNs, and moves the state behind it. b
+// holds what Scan found in frames, which must not change before the next message that is not stale. slow: the recorder's
+// own buffer was full since the source's last message, so that a loss may be its fault.
+func (s *State) MessageFrom(endpoint int, b *event.Batch, frames [][]byte, receivedNs int64, slow bool) Verdict {
+	s.begin()
+	taken := false
+	if endpoint != s.Endpoint {
+		if v, judged := s.fromOther(endpoint, b, frames); judged {
+			return v
+		}
+		taken = s.heard()
+		s.takeOver(endpoint, taken)
 	}
+	s.Changes++
 	v := Verdict{InWindow: s.Window}
-	duplicate := sameFrames(frames, s.last)
-	s.last = frames
-	if duplicate {
+	if sameFrames(frames, s.last) {
+		s.last = frames
 		v.Duplicate = true
 		v.Epoch, v.HasTime, v.Time, v.Keyed = s.Epoch, s.HasTime, s.Time, s.Keyed
 		return v
 	}
+	if s.leftOver(b, frames, &v) {
+		return v
+	}
+	s.last = frames
 	s.WindowUsed = s.WindowUsed || s.Window
 	if b.HasTime && b.Time <= receivedNs/1e6+maxAheadMs {
 		s.HasTime, s.Time = true, b.Time
@@ -186,12 +241,19 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 		return v
 	}
 
+	s.comesLate(b)
 	v.Follows = s.Seq != 0 && s.goesOn(b) && s.Break == Unbroken
 	begins := s.Seq == 0 && b.Seq == 1
 	switch {
+	case taken:
+		s.restart(b, &v)
 	case s.Window && s.Break != Unbroken && s.goesOn(b):
 		// Messages of the old connection are still coming, or so it seems. The next connection's first message will be
 		// judged as such; until then every moment is unproven.
+	case begins && s.FromPoll && s.Break != Unbroken:
+		// The poll's line tells of this process, but a reading may have been made of another one since.
+		v.Mark, v.MarkCause = MarkBefore, Reconnect
+		s.Break = Unbroken
 	case begins, v.Follows:
 		s.Break = Unbroken
 	default:
@@ -199,7 +261,7 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 		s.Break = Unbroken
 	}
 	v.Epoch, v.Keyed = s.Epoch, s.Keyed
-	s.Seq = b.Seq
+	s.Seq, s.FromPoll, s.earlier = b.Seq, false, earlier{}
 	if b.Damage != event.None {
 		s.HasEventID = false
 		v.Mark, v.MarkCause = MarkBehind, Damaged
@@ -207,6 +269,7 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 	}
 	if n := len(b.Events); n > 0 {
 		s.HasEventID, s.EventID = b.Events[n-1].HasID, b.Events[n-1].ID
+		s.Anchored = s.Anchored || b.Seq == 1 && b.Events[0].HasID && b.Events[0].ID == 1
 		for i := range b.Events {
 			if b.Events[i].Type != event.Cleared {
 				s.Keyed = true
@@ -217,39 +280,43 @@ func (s *State) Message(b *event.Batch, frames [][]byte, receivedNs int64, slow 
 	return v
 }
 
-// goesOn reports whether b's numbers are the ones that come next (R3). Nothing comes next to the largest.
+// begin turns the zero value into what it stands for.
+func (s *State) begin() {
+	if s.Epoch == 0 {
+		s.Epoch, s.HasEventID = 1, true // event ids begin at 1: the one before the first is 0
+	}
+}
+
+// goesOn reports whether b's numbers are the ones that come next (R3).
 func (s *State) goesOn(b *event.Batch) bool {
-	if b.Seq == 0 || b.Seq-1 != s.Seq {
-		return false
+	n := s.numbers()
+	return n.goesOn(b)
+}
+
+// restart judges the first message seen of a process, in the epoch that is already its own (R5).
+func (s *State) restart(b *event.Batch, v *Verdict) {
+	s.Keyed, s.Anchored = false, false
+	s.Break = Unbroken
+	v.Gap = Gap{Cause: PublisherRestart, Epoch: s.Epoch}
+	v.Mark, v.MarkCause = MarkBefore, PublisherRestart
+	if b.Seq > 1 {
+		v.Gap.First, v.Gap.Last = 1, b.Seq-1
+		v.Mark = MarkBehind
 	}
-	if !s.HasEventID || len(b.Events) == 0 || !b.Events[0].HasID {
-		return true
-	}
-	return b.Events[0].ID != 0 && b.Events[0].ID-1 == s.EventID
 }
 
 // discontinue judges a message that does not follow: which cause, which gap, where the mark lies (R3, R4, R5).
 func (s *State) discontinue(b *event.Batch, slow bool, v *Verdict) {
-	known := s.HasEventID && len(b.Events) > 0 && b.Events[0].HasID
-	back := known && s.Seq != 0 && b.Events[0].ID <= s.EventID
-	var jump uint64 // missing event_ids; meaningful where known and not back
-	if known && b.Events[0].ID > s.EventID {
-		jump = b.Events[0].ID - s.EventID - 1
-	}
 	broken := s.Break != Unbroken
-	if b.Seq <= s.Seq || back || (b.Seq == s.Seq+1 && jump > 0 && !broken) {
+	n := s.numbers()
+	if n.goesBack(b, broken) {
 		s.Epoch++
-		s.Keyed = false
-		v.Gap = Gap{Cause: PublisherRestart, Epoch: s.Epoch}
-		v.Mark, v.MarkCause = MarkBefore, PublisherRestart
-		if b.Seq > 1 {
-			v.Gap.First, v.Gap.Last = 1, b.Seq-1
-			v.Mark = MarkBehind
-		}
+		s.restart(b, v)
 		return
 	}
+	jump, known := n.jump(b)
 	if broken {
-		s.Keyed = false
+		s.Keyed, s.Anchored = false, false
 	}
 	v.Mark = MarkBehind
 	v.Gap = Gap{Epoch: s.Epoch}
@@ -260,12 +327,8 @@ func (s *State) discontinue(b *event.Batch, slow bool, v *Verdict) {
 	v.Gap.First, v.Gap.Last = s.Seq+1, b.Seq-1
 	width := b.Seq - s.Seq - 1
 	switch {
-	case s.Seq == 0:
-		v.Gap.Cause = LateJoin
-	case s.Break == RecorderWasDown:
-		v.Gap.Cause = RecorderDown
-	case broken:
-		v.Gap.Cause = Disconnected
+	case s.Seq == 0 || broken:
+		v.Gap.Cause = s.missed()
 	case !known:
 		v.Gap.Cause = Unknown
 	case jump == 0:
@@ -286,6 +349,17 @@ func (s *State) discontinue(b *event.Batch, slow bool, v *Verdict) {
 		}
 	}
 	v.MarkCause = v.Gap.Cause
+}
+
+// missed is the cause for which the first messages of a connection or of a source are missing.
+func (s *State) missed() Cause {
+	switch {
+	case s.Seq == 0 && !s.FromPoll:
+		return LateJoin
+	case s.Break == RecorderWasDown:
+		return RecorderDown
+	}
+	return Disconnected // of a process that a poll showed: what it sent before the connection stood
 }
 
 // saturate adds without going round: a hostile publisher may send any numbers.

@@ -22,8 +22,11 @@ import (
 //	                     ids: event_ids of its events; n: events without event_id; neither: no events
 //	                     at: the batch's time, received: our clock, both since the beginning of the scenario
 //	damaged [seq=N]      a message that cannot be decoded; without seq: not even that
-//	dup                  the last message once more
+//	dup                  the endpoint's last message once more
 //	connect, disconnect
+//	                     each of these with on=N where it is another endpoint than 0
+//	poll …               script_polls_test.go tells
+//	leads on=N           the master of an endpoint says that it leads
 //	recorder-starts, import-starts
 //	restored             the state is encoded and decoded, as over a restart of the recorder
 //
@@ -57,31 +60,47 @@ var scriptBegin = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
 type script struct {
 	state State
+	polls map[int]*Polls
 	times bool
-	made  uint64   // messages
-	last  [][]byte // frames of the last message
-	batch event.Batch
+	made  uint64              // messages
+	last  map[int]sentMessage // by endpoint
+}
+
+type sentMessage struct {
+	batch  event.Batch
+	frames [][]byte
 }
 
 func (s *script) line(line string) (string, error) {
 	words := strings.Fields(line)
+	on, words, err := endpointOf(words)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(words[0], "poll") {
+		return s.poll(on, words)
+	}
 	switch words[0] {
 	case "msg", "damaged":
-		return s.message(words)
+		return s.message(on, words)
 	case "dup":
-		if s.last == nil {
+		last, is := s.last[on]
+		if !is {
 			return "", fmt.Errorf("there is no last message")
 		}
-		copied := make([][]byte, len(s.last))
-		for i, f := range s.last {
+		copied := make([][]byte, len(last.frames))
+		for i, f := range last.frames {
 			copied[i] = append([]byte(nil), f...)
 		}
-		v := s.state.Message(&s.batch, copied, scriptBegin.UnixNano(), false)
+		v := s.state.MessageFrom(on, &last.batch, copied, scriptBegin.UnixNano(), false)
 		return s.verdict(&v), nil
 	case "connect":
-		return factText(s.state.Connects()), nil
+		return factText(s.state.ConnectsFrom(on)), nil
 	case "disconnect":
-		s.state.Disconnects()
+		s.state.DisconnectsFrom(on)
+		return factText(CauseNone), nil
+	case "leads":
+		s.state.Leads(on)
 		return factText(CauseNone), nil
 	case "recorder-starts":
 		return factText(s.state.RecorderStarts(RecorderWasDown)), nil
@@ -99,7 +118,7 @@ func (s *script) line(line string) (string, error) {
 	return "", fmt.Errorf("unknown command")
 }
 
-func (s *script) message(words []string) (string, error) {
+func (s *script) message(on int, words []string) (string, error) {
 	s.made++
 	b := event.Batch{HasTime: true}
 	at, received := time.Duration(0), time.Duration(0)
@@ -163,8 +182,11 @@ func (s *script) message(words []string) (string, error) {
 	case !b.HasSeq:
 		return "", fmt.Errorf("a message has a seq")
 	}
-	s.last, s.batch = frames, b
-	v := s.state.Message(&b, frames, scriptBegin.Add(received).UnixNano(), slow)
+	if s.last == nil {
+		s.last = map[int]sentMessage{}
+	}
+	s.last[on] = sentMessage{b, frames}
+	v := s.state.MessageFrom(on, &b, frames, scriptBegin.Add(received).UnixNano(), slow)
 	return s.verdict(&v), nil
 }
 
@@ -182,6 +204,7 @@ func (s *script) verdict(v *Verdict) string {
 			words = append(words, word)
 		}
 	}
+	add(v.Stale, "stale")
 	add(v.Duplicate, "duplicate")
 	add(v.Damage != event.None, "damaged: "+v.Damage.String())
 	add(v.Follows, "follows")

@@ -26,6 +26,9 @@ const (
 	FactSegmentVanished = "segment_vanished" // the objects of a segment may be gone without an event
 )
 
+// FactCounters: nothing changed but the counters, which are kept because a loss was seen since the poll before.
+const FactCounters = "counters"
+
 // Counters are those of GET /kv_events/status.
 type Counters struct {
 	Batches uint64 `json:"published_batches"`

@@ -17,6 +17,9 @@ type Feed struct {
 	batch    event.Batch
 	standing Standing
 	watch    *watch
+	polls    []continuity.Polls // of the endpoints by number
+	lost     bool               // a loss was seen since the last poll that was answered
+	proof    Proof
 	due      continuity.Cause // a mark that Begin found due; the next fact carries it, if no message sets one before
 }
 
@@ -36,37 +39,56 @@ func (f *Feed) Begin(why continuity.Break) {
 	}
 }
 
-// Add judges rec and adds it to the group; it returns the record's offset. A message's frames must not change before the next
-// call. slow tells that the recorder's own buffer was full since the source's last message.
+// Add is AddFrom of the source's first endpoint.
 func (f *Feed) Add(g *journal.Group, rec *capture.Record, slow bool) (uint64, error) {
+	return f.AddFrom(g, 0, rec, slow)
+}
+
+// AddFrom judges rec, which came by an endpoint of the source (journal.Source.Number), and adds it to the group; it returns the
+// record's offset, 0 for connection events of an endpoint that does not deliver: they are no record. A message's frames must not change
+// before the next call. slow tells that the recorder's own buffer was full since the source's last message.
+func (f *Feed) AddFrom(g *journal.Group, endpoint int, rec *capture.Record, slow bool) (uint64, error) {
+	s := &f.pos.State
 	switch rec.Kind {
 	case capture.Message:
 		f.batch.Scan(rec.Frames)
-		before := f.pos.State.Seq
+		before := s.Seq
 		h := journal.Header{
 			Kind: journal.Message, Source: f.source, Received: rec.Received,
 			HasSeq: f.batch.HasSeq, Seq: f.batch.Seq, Events: uint32(len(f.batch.Events)),
-			Verdict: f.pos.State.Message(&f.batch, rec.Frames, rec.Received, slow),
+			Verdict: s.MessageFrom(endpoint, &f.batch, rec.Frames, rec.Received, slow),
 		}
 		if h.Mark != continuity.NoMark {
 			f.due = continuity.CauseNone
 		}
-		f.pos.Last = g.Add(&h, rec.Frames)
-		f.stand(f.pos.Last, &h)
-		events := shortBatch
-		if h.Applies() {
-			f.standBatch(f.batch.Events)
-			events = len(f.batch.Events)
+		offset := g.Add(&h, rec.Frames)
+		if h.Stale {
+			return offset, nil
 		}
-		f.look(before, events)
-		return f.pos.Last, nil
-	case capture.Connected:
-		return f.fact(g, journal.Connected, rec.Received, f.pos.State.Connects()), nil
-	case capture.Disconnected:
-		f.pos.State.Disconnects()
-		return f.fact(g, journal.Disconnected, rec.Received, continuity.CauseNone), nil
+		if endpoint == s.Endpoint {
+			f.pos.Last = offset
+		}
+		f.message(offset, &h, before)
+		return offset, nil
+	case capture.Connected, capture.Disconnected:
+		return f.connection(g, endpoint, rec), nil
 	}
 	return 0, fmt.Errorf("record of unknown kind %d", rec.Kind)
+}
+
+// connection adds a connection event. A standby's is no doubt, and no record.
+func (f *Feed) connection(g *journal.Group, endpoint int, rec *capture.Record) uint64 {
+	s := &f.pos.State
+	kind, mark := journal.Disconnected, continuity.CauseNone
+	if rec.Kind == capture.Connected {
+		kind, mark = journal.Connected, s.ConnectsFrom(endpoint)
+	} else {
+		s.DisconnectsFrom(endpoint)
+	}
+	if endpoint != s.Endpoint {
+		return 0
+	}
+	return f.fact(g, kind, rec.Received, mark)
 }
 
 // Started adds the fact that a recorder begins to listen.

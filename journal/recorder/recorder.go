@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	zmq "github.com/pebbe/zmq4"
@@ -45,11 +46,20 @@ type Recorder struct {
 	group *journal.Group // being filled; the writer's
 	after []func(error)  // to be called when it is committed; the writer's
 	done  chan struct{}  // closed when the writer has ended
-	subs  []*subscribe.Subscriber
-	ids   []uint32
+	// delivers are the numbers of the endpoints that deliver, by feed.
+	delivers []*atomic.Int64
+	ids      []uint32 // of the feeds
+	subs     []*subscribe.Subscriber
+	lines    []line // of the subscribers
 }
 
-// New prepares a recorder of the sources, each with exactly one endpoint.
+// line says what a subscriber receives: from which endpoint of which source.
+type line struct {
+	feed     int
+	endpoint int // journal.Source.Number
+}
+
+// New prepares a recorder of the sources, each with the endpoints of one master or of the masters of one HA group.
 func New(j *journal.Journal, sources []journal.Source, o Options) (*Recorder, error) {
 	if o.BufferBytes == 0 {
 		o.BufferBytes = DefaultBuffer
@@ -62,29 +72,35 @@ func New(j *journal.Journal, sources []journal.Source, o Options) (*Recorder, er
 		return nil, fmt.Errorf("starting ZeroMQ: %w", err)
 	}
 	r := &Recorder{j: j, log: o.Log, buf: subscribe.NewBuffer(o.BufferBytes), zctx: zctx, done: make(chan struct{})}
-	for i, s := range sources {
-		if err := r.add(i, s, o); err != nil {
+	for _, s := range sources {
+		if err := r.add(s, o); err != nil {
 			return nil, errors.Join(err, zctx.Term())
 		}
 	}
 	return r, nil
 }
 
-func (r *Recorder) add(i int, s journal.Source, o Options) error {
-	if len(s.Endpoints) != 1 {
-		return fmt.Errorf("source %q has %d endpoints; this version records one endpoint a source", s.Name, len(s.Endpoints))
+func (r *Recorder) add(s journal.Source, o Options) error {
+	if len(s.Endpoints) == 0 {
+		return fmt.Errorf("source %q has no endpoint", s.Name)
 	}
 	feed, err := NewFeed(r.j, s.ID)
 	if err != nil {
 		return err
 	}
-	so := o.Subscribe
-	so.Source, so.Endpoint, so.Logger = i, s.Endpoints[0], o.Log.With("source", s.Name)
-	sub, err := subscribe.New(r.zctx, r.buf, so)
-	if err != nil {
-		return fmt.Errorf("source %q: %w", s.Name, err)
+	for _, endpoint := range s.Endpoints {
+		so := o.Subscribe
+		so.Source, so.Endpoint, so.Logger = len(r.subs), endpoint, o.Log.With("source", s.Name)
+		sub, err := subscribe.New(r.zctx, r.buf, so)
+		if err != nil {
+			return fmt.Errorf("source %q: %w", s.Name, err)
+		}
+		r.subs = append(r.subs, sub)
+		r.lines = append(r.lines, line{len(r.feeds), s.Number(endpoint)})
 	}
-	r.feeds, r.subs, r.ids = append(r.feeds, feed), append(r.subs, sub), append(r.ids, s.ID)
+	r.feeds, r.ids = append(r.feeds, feed), append(r.ids, s.ID)
+	r.delivers = append(r.delivers, new(atomic.Int64))
+	r.delivers[len(r.delivers)-1].Store(int64(feed.Delivers()))
 	return nil
 }
 
@@ -148,19 +164,22 @@ func (r *Recorder) write() error {
 		for i := range items {
 			it := &items[i]
 			if it.Call != nil {
+				touched[it.Source] = true // its feed, of a call
 				it.Call()
-				it.Call, touched[it.Source] = nil, true
+				it.Call = nil
 				continue
 			}
-			if _, err := r.feeds[it.Source].Add(g, &it.Record, it.Slow || it.Backlog); err != nil {
+			l := r.lines[it.Source]
+			if _, err := r.feeds[l.feed].AddFrom(g, l.endpoint, &it.Record, it.Slow || it.Backlog); err != nil {
 				return err
 			}
-			touched[it.Source] = true
+			touched[l.feed] = true
 			it.Record = capture.Record{} // the frames can go
 		}
 		for i, t := range touched {
 			if t {
 				r.feeds[i].Save(g)
+				r.delivers[i].Store(int64(r.feeds[i].Delivers()))
 			}
 		}
 		err = g.Commit()
@@ -185,14 +204,28 @@ func (r *Recorder) finish() error {
 	return r.j.Sync()
 }
 
-// Connected reports whether the source has a connection that messages are proven to come from.
+// Connected reports whether the source has a connection that messages are proven to come from: to the endpoint that delivers.
 func (r *Recorder) Connected(source uint32) bool {
-	for i, id := range r.ids {
-		if id == source {
+	feed := r.indexOf(source)
+	if feed < 0 {
+		return false
+	}
+	delivers := int(r.delivers[feed].Load())
+	for i, l := range r.lines {
+		if l.feed == feed && l.endpoint == delivers {
 			return r.subs[i].Status().Connected
 		}
 	}
 	return false
+}
+
+// Delivers is the number of the endpoint that delivers a source's messages; -1 where the source is not recorded.
+func (r *Recorder) Delivers(source uint32) int {
+	feed := r.indexOf(source)
+	if feed < 0 {
+		return -1
+	}
+	return int(r.delivers[feed].Load())
 }
 
 // Status returns the state of each socket.

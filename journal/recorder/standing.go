@@ -49,6 +49,19 @@ func (f *Feed) stand(offset uint64, h *journal.Header) {
 	}
 }
 
+// message follows a message that counts; before is the number of the one before it.
+func (f *Feed) message(offset uint64, h *journal.Header, before uint64) {
+	f.stand(offset, h)
+	f.standing.Connected = f.pos.State.Connected
+	f.lost = f.lost || h.Gap.Cause != continuity.CauseNone
+	events := shortBatch
+	if h.Applies() {
+		f.standBatch(f.batch.Events)
+		events = len(f.batch.Events)
+	}
+	f.look(before, events)
+}
+
 // standBatch follows a message that is applied.
 func (f *Feed) standBatch(events []event.Event) {
 	s := &f.standing
@@ -85,9 +98,10 @@ type watch struct {
 // when it counted n has been announced by then. The channel is given the standing there, or, as soon as the
 // stretch since from is broken, the standing that broke it. Only one is waited for at a time.
 func (f *Feed) Watch(n uint64, from Standing) <-chan Standing {
-	f.watch = &watch{n, from, make(chan Standing, 1)}
-	f.look(0, shortBatch)
-	return f.watch.ends
+	ends := make(chan Standing, 1)
+	f.watch = &watch{n, from, ends}
+	f.look(0, shortBatch) // it may be broken already
+	return ends
 }
 
 // Unwatch ends the waiting.
