@@ -109,8 +109,12 @@ func (a *applier) record(b *journal.Block, i int) error {
 
 func (a *applier) message(b *journal.Block, i int, h *journal.Header, s *SourceState, place Place) error {
 	s.Messages++
-	if h.Duplicate {
+	switch {
+	case h.Duplicate:
 		s.Duplicates++
+		return nil
+	case h.Stale:
+		s.Stale++
 		return nil
 	}
 	s.Epoch = h.Epoch

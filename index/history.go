@@ -24,6 +24,7 @@ type track struct {
 	medium []byte // as in keys
 	rows   []Event
 	next   int  // in rows
+	begun  bool // last is a row that was read
 	done   bool // nothing is behind rows
 	last   Position
 }
@@ -108,7 +109,7 @@ func (h *History) fill(t *track) error {
 	case !h.back:
 		ok = h.it.SeekLT(start) // newer positions have smaller keys
 	default:
-		if ok = h.it.SeekGE(start); ok && t.last != h.to && bytes.Equal(h.it.Key(), start) {
+		if ok = h.it.SeekGE(start); ok && t.begun && bytes.Equal(h.it.Key(), start) {
 			ok = h.it.Next()
 		}
 	}
@@ -127,7 +128,7 @@ func (h *History) fill(t *track) error {
 		if err := h.row(t, p); err != nil {
 			return err
 		}
-		t.last = p
+		t.last, t.begun = p, true
 		if h.back {
 			ok = h.it.Next()
 		} else {

@@ -24,6 +24,7 @@ const (
 	keyReading       = 'r' // scope · position↓ -> evidence, e, end: a reading of the master (R9)
 	keyException     = 'x' // scope · object · position↓ -> nothing: that reading says nothing about the object
 	keySourceReading = 'q' // source · h -> JSON: a reading
+	keyStatus        = 'u' // source · offset -> JSON: what the master's counters said there
 	keySilent        = 'f' // source · epoch -> offset: it is flagged (R11)
 )
 

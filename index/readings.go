@@ -10,7 +10,6 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/reading"
-	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // readingAt is the position of what a reading says: directly behind the record that began it, h.
@@ -45,6 +44,13 @@ func (a *applier) status(b *journal.Block, i int, h *journal.Header, s *SourceSt
 		return &journal.CorruptError{Offset: place.Offset, What: "a publisher's status does not decode"}
 	}
 	s.Epoch = max(s.Epoch, h.Epoch)
+	v, err := json.Marshal(&SourceStatus{Status: st, Received: place.Received})
+	if err != nil {
+		return err
+	}
+	if err := a.batch.Set(statusKey(h.Source, place.Offset), v, nil); err != nil {
+		return err
+	}
 	if st.Silent {
 		if err := a.silent(h.Source, h.Epoch, place.Offset); err != nil {
 			return err
@@ -193,23 +199,52 @@ func silentKey(source uint32, epoch uint64) []byte {
 	return binary.BigEndian.AppendUint64(sourceKey(keySilent, source), epoch)
 }
 
-// Silent reports whether an epoch of a source is flagged: its master changes things without an event (R11). offset is that of the record
-// that showed it.
-func (v *View) Silent(source uint32, epoch uint64) (offset uint64, silent bool, err error) {
-	b, closer, err := v.snap.Get(silentKey(source, epoch))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return 0, false, nil
-	}
+// SourceStatus is what the master's counters said, as the record at Offset has it; Received is our clock, Unix ms.
+type SourceStatus struct {
+	reading.Status
+	Offset   uint64 `json:"-"`
+	Received int64  `json:"received"`
+}
+
+func statusKey(source uint32, offset uint64) []byte {
+	return binary.BigEndian.AppendUint64(sourceKey(keyStatus, source), offset)
+}
+
+// StatusAfter returns the first status of a source behind the record at offset.
+func (v *View) StatusAfter(source uint32, offset uint64) (s SourceStatus, ok bool, err error) {
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: statusKey(source, offset+1), UpperBound: sourceKey(keyStatus, source+1)})
 	if err != nil {
-		return 0, false, err
+		return s, false, err
 	}
-	defer closer.Close()
-	c := varint.Cursor{B: b}
-	offset = c.Uvarint()
-	if !c.Done() {
-		return 0, false, errEvidence
+	defer it.Close()
+	if !it.First() {
+		return s, false, it.Error()
 	}
-	return offset, true, nil
+	if len(it.Key()) != 13 || json.Unmarshal(it.Value(), &s) != nil {
+		return s, false, errEvidence
+	}
+	s.Offset = binary.BigEndian.Uint64(it.Key()[5:])
+	return s, true, nil
+}
+
+// Flagged returns the epochs of a source whose master changes things without an event (R11); nil: none.
+func (v *View) Flagged(source uint32) (map[uint64]bool, error) {
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: sourceKey(keySilent, source), UpperBound: sourceKey(keySilent, source+1)})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	var out map[uint64]bool
+	for ok := it.First(); ok; ok = it.Next() {
+		if len(it.Key()) != 13 {
+			return nil, errEvidence
+		}
+		if out == nil {
+			out = map[uint64]bool{}
+		}
+		out[binary.BigEndian.Uint64(it.Key()[5:])] = true
+	}
+	return out, it.Error()
 }
 
 // Readings calls f with each reading of a scope whose position lies behind from, up to to, the newest first.
@@ -256,8 +291,12 @@ func (v *View) SourceReadings(source uint32, after, to uint64, f func(*SourceRea
 	return it.Error()
 }
 
-// Says reports whether a reading speaks of an object: it is not excepted, and had no event of its own in (h, e].
+// Says reports whether a reading speaks of an object: it is not excepted, and had no event of its own in (h, e]. Of a key with a newline it
+// never does: the master's listing has one key a line and escapes nothing, so that such a key is not in it even where the object exists.
 func (v *View) Says(r *Reading, o *Object) (bool, error) {
+	if bytes.IndexByte(o.Key, '\n') >= 0 {
+		return false, nil
+	}
 	k := appendObject(appendScope([]byte{keyException}, o.Source, o.Backend, o.Tenant), o.Key)
 	_, closer, err := v.snap.Get(appendPosition(k, r.Position))
 	if err == nil {

@@ -118,8 +118,8 @@ func TestReading(t *testing.T) {
 			t.Errorf("says something of %s: %v, %v", key, got, err)
 		}
 	}
-	if offset, silent, err := v.Silent(source, 1); offset != ended || !silent || err != nil {
-		t.Errorf("silent: %d, %v, %v", offset, silent, err)
+	if flagged, err := v.Flagged(source); len(flagged) != 1 || !flagged[1] || err != nil {
+		t.Errorf("flagged: %v, %v", flagged, err)
 	}
 	if n, err := v.CountLive(t.Context()); n != 4 || err != nil { // b c d f
 		t.Errorf("%d live, %v", n, err)

@@ -118,8 +118,10 @@ type SourceState struct {
 	Events     uint64 `json:"events"`
 	Duplicates uint64 `json:"duplicates,omitempty"`
 	Damaged    uint64 `json:"damaged,omitempty"`
-	Marks      uint64 `json:"marks,omitempty"`
-	Gaps       uint64 `json:"gaps,omitempty"`
+	// Stale counts messages of endpoints that do not deliver any more; they change nothing.
+	Stale uint64 `json:"stale,omitempty"`
+	Marks uint64 `json:"marks,omitempty"`
+	Gaps  uint64 `json:"gaps,omitempty"`
 }
 
 func (s *SourceState) encode() ([]byte, error) { return json.Marshal(s) }

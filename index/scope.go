@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -13,6 +14,9 @@ type Scope struct {
 }
 
 func (s *Scope) append(dst []byte) []byte { return appendScope(dst, s.Source, s.Backend, s.Tenant) }
+
+// Name is a text that no other scope has.
+func (s *Scope) Name() string { return string(s.append(nil)) }
 
 // Scopes calls f with each scope of a source that was ever seen, in the order of backends, then tenants. f may keep it.
 func (v *View) Scopes(source uint32, f func(Scope) error) error {
@@ -58,6 +62,9 @@ type Clear struct {
 // Clears calls f with each `cleared` of a scope behind from, up to to, the oldest first.
 func (v *View) Clears(s *Scope, from, to Position, f func(*Clear) error) error {
 	prefix := s.append([]byte{keyClear})
+	if !from.Before(to) {
+		return nil
+	}
 	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: appendPosition(bytes.Clone(prefix), to), UpperBound: appendPosition(bytes.Clone(prefix), from)})
 	if err != nil {
 		return err
@@ -91,7 +98,14 @@ func (v *View) Clears(s *Scope, from, to Position, f func(*Clear) error) error {
 
 // Marks calls f with each mark of a source whose first record lies behind the offset after, up to to, the oldest first.
 func (v *View) Marks(source uint32, after, to uint64, f func(*Mark) error) error {
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: markKey(source, after+1), UpperBound: markKey(source, to+1)})
+	if after >= to {
+		return nil
+	}
+	high := sourceKey(keyMark, source+1)
+	if to < math.MaxUint64 {
+		high = markKey(source, to+1)
+	}
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: markKey(source, after+1), UpperBound: high})
 	if err != nil {
 		return err
 	}

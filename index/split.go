@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"slices"
+	"sort"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -23,12 +24,16 @@ func (v *View) Split(s *Scope, prefix []byte, n int) ([]Part, error) {
 	if n <= 1 {
 		return out, nil
 	}
+	all, err := v.tableBounds()
+	if err != nil {
+		return nil, err
+	}
 	var cut []Part
 	for _, p := range out {
-		bounds, err := v.tableBounds(p.low, p.high)
-		if err != nil {
-			return nil, err
-		}
+		// Bounds strictly between low and high.
+		first := sort.Search(len(all), func(i int) bool { return bytes.Compare(all[i], p.low) > 0 })
+		end := sort.Search(len(all), func(i int) bool { return bytes.Compare(all[i], p.high) >= 0 })
+		bounds := all[first:max(first, end)]
 		step := max(1, (len(bounds)+n)/n)
 		low := p.low
 		for i := step - 1; i < len(bounds); i += step {
@@ -40,13 +45,16 @@ func (v *View) Split(s *Scope, prefix []byte, n int) ([]Part, error) {
 	return cut, nil
 }
 
-// tableBounds are the objects at which tables of the largest level begin, between low and high, in order.
-func (v *View) tableBounds(low, high []byte) ([][]byte, error) {
+// tableBounds are the objects at which tables of the history's largest level begin, in order. They are read once for a view.
+func (v *View) tableBounds() ([][]byte, error) {
+	if v.bounded {
+		return v.bounds, nil
+	}
+	low, high := []byte{keyHistory}, []byte{keyHistory + 1}
 	levels, err := v.x.db.SSTables(pebble.WithKeyRangeFilter(low, high))
 	if err != nil {
 		return nil, err
 	}
-	var bounds [][]byte
 	for _, tables := range levels {
 		var these [][]byte
 		for _, t := range tables {
@@ -55,12 +63,13 @@ func (v *View) tableBounds(low, high []byte) ([][]byte, error) {
 				these = append(these, bytes.Clone(k))
 			}
 		}
-		if len(these) > len(bounds) {
-			bounds = these
+		if len(these) > len(v.bounds) {
+			v.bounds = these
 		}
 	}
-	slices.SortFunc(bounds, bytes.Compare)
-	return slices.CompactFunc(bounds, bytes.Equal), nil
+	slices.SortFunc(v.bounds, bytes.Compare)
+	v.bounds, v.bounded = slices.CompactFunc(v.bounds, bytes.Equal), true
+	return v.bounds, nil
 }
 
 // Part is a run of objects of a scope.

@@ -20,6 +20,8 @@ type View struct {
 	applied uint64
 	sources map[uint32]*SourceState
 	scans   bool
+	bounds  [][]byte // of tables, read once for Split
+	bounded bool
 
 	history *pebble.Iterator // over the history, reused
 	clears  *pebble.Iterator // over clears and proofs, reused

@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -32,7 +33,7 @@ func (r *Row) AppendGroup(dst, key []byte) ([]byte, error) {
 //	}
 //	err := w.Close()
 //
-// Several walks of one view may run on goroutines of their own.
+// It allocates nothing from one object to the next. Several walks of one view may run on goroutines of their own.
 type Walk struct {
 	runs []*run // one, or one per form of key
 	at   *run   // that of the current object
@@ -40,25 +41,24 @@ type Walk struct {
 	err  error
 }
 
-// run is a walk over keys in the order in which they are stored.
-type run struct {
-	it     *pebble.Iterator
-	scope  int    // length of the keyspace and scope in its keys
-	prefix []byte // of the current object: everything up to the medium
-	key    []byte // of the current object
-	on     bool   // the iterator stands at a row that was not read yet
-	medium []byte // of the row read last, as in keys
-	buf    []byte
-}
-
-// aFew is how many rows are stepped over before a seek is cheaper.
-const aFew = 8
-
 // Objects walks the objects of a scope whose keys begin with prefix, in the order of their keys' bytes.
 func (v *View) Objects(s *Scope, prefix []byte) (*Walk, error) {
+	return v.ObjectsBehind(s, prefix, nil)
+}
+
+// ObjectsBehind walks those objects of Objects whose keys lie behind the key after, nil: all.
+func (v *View) ObjectsBehind(s *Scope, prefix, after []byte) (*Walk, error) {
 	scope := s.append([]byte{keyHistory})
 	w := &Walk{}
 	for _, r := range keyRanges(prefix) {
+		if after != nil {
+			if low := behind(r.low[0], after); bytes.Compare(r.low, low) < 0 {
+				r.low = low
+			}
+		}
+		if bytes.Compare(r.low, r.high) >= 0 {
+			continue
+		}
 		it, err := v.rows(append(bytes.Clone(scope), r.low...), append(bytes.Clone(scope), r.high...))
 		if err != nil {
 			w.Close()
@@ -124,19 +124,91 @@ func successor(k []byte) []byte {
 	}
 }
 
+// behind is the lowest that a key behind the key after can be written as, in the form that the byte names.
+func behind(form byte, after []byte) []byte {
+	if form == objectPlain {
+		low := appendText([]byte{objectPlain}, after)
+		low[len(low)-1]++ // all keys that go on lie above 00 01, those that do not below 00 02
+		return low
+	}
+	digits := make([]byte, 0, 2*packedBytes)
+	for i, c := range after {
+		if i == 2*packedBytes {
+			low := appendText(pack(digits), after[i:])
+			low[len(low)-1]++
+			return low
+		}
+		if d := hexDigit(c); d <= 15 {
+			digits = append(digits, d)
+			continue
+		}
+		switch {
+		case c < '0':
+			return pack(append(digits, 0))
+		case c < 'a': // above '9'
+			return pack(append(digits, 10))
+		}
+		// All keys that begin with these digits lie before it.
+		for len(digits) > 0 && digits[len(digits)-1] == 15 {
+			digits = digits[:len(digits)-1]
+		}
+		if len(digits) == 0 {
+			return []byte{objectPacked + 1}
+		}
+		digits[len(digits)-1]++
+		return pack(digits)
+	}
+	if len(digits) == 2*packedBytes {
+		low := appendText(pack(digits), nil)
+		low[len(low)-1]++
+		return low
+	}
+	return pack(digits)
+}
+
+// pack is the lowest packed key that begins with these hex digits.
+func pack(digits []byte) []byte {
+	out := append(make([]byte, 0, 1+packedBytes), objectPacked)
+	for i, d := range digits {
+		if i%2 == 0 {
+			out = append(out, d<<4)
+		} else {
+			out[len(out)-1] |= d
+		}
+	}
+	return out
+}
+
 // Object walks one object; Next is true once, also where it has no events.
 func (v *View) Object(o *Object) (*Walk, error) {
-	prefix := appendScope([]byte{keyHistory}, o.Source, o.Backend, o.Tenant)
-	scope := len(prefix)
-	prefix = appendObject(prefix, o.Key)
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: successor(prefix), UseL6Filters: true})
+	w, err := v.Picks()
 	if err != nil {
 		return nil, err
 	}
-	r := &run{it: it, scope: scope}
-	r.on = it.SeekPrefixGE(prefix)
-	r.prefix, r.key = prefix, bytes.Clone(o.Key)
-	return &Walk{runs: []*run{r}, err: it.Error()}, nil
+	w.Pick(o)
+	w.at = nil // Next comes to it
+	return w, nil
+}
+
+// Picks is a walk that goes to the objects that Pick names.
+func (v *View) Picks() (*Walk, error) {
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}, UseL6Filters: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Walk{runs: []*run{{it: it, one: true}}}, nil
+}
+
+// Pick goes to an object, which may have no events. Of many, it is fastest in the order of scopes and keys.
+func (w *Walk) Pick(o *Object) {
+	r := w.runs[0]
+	r.prefix = appendScope(append(r.prefix[:0], keyHistory), o.Source, o.Backend, o.Tenant)
+	r.scope = len(r.prefix)
+	r.prefix = appendObject(r.prefix, o.Key)
+	r.medium, r.read, r.live, r.keyed = r.medium[:0], false, true, false
+	r.on = r.it.SeekPrefixGE(r.prefix)
+	w.at = r
+	w.fail(r.it.Error())
 }
 
 // Next moves to the next object.
@@ -149,7 +221,7 @@ func (w *Walk) Next() bool {
 		return false
 	}
 	for _, r := range w.runs {
-		if r.key != nil && (w.at == nil || bytes.Compare(r.key, w.at.key) < 0) {
+		if r.live && (w.at == nil || bytes.Compare(r.objectKey(), w.at.objectKey()) < 0) {
 			w.at = r
 		}
 	}
@@ -157,16 +229,33 @@ func (w *Walk) Next() bool {
 }
 
 // Key is the current object's; it is overwritten by Next.
-func (w *Walk) Key() []byte { return w.at.key }
+func (w *Walk) Key() []byte { return w.at.objectKey() }
 
 // NextRow moves to the next event of the object.
-func (w *Walk) NextRow() bool {
+func (w *Walk) NextRow() bool { return w.NextRowAt(anyTime) }
+
+// anyTime is a position behind all others.
+var anyTime = Position{math.MaxUint64, endOfBatch}
+
+// NextRowAt moves to the next event of the object that is not newer than at.
+func (w *Walk) NextRowAt(at Position) bool {
 	if w.err != nil {
 		return false
 	}
-	ok, err := w.at.read(&w.row)
+	ok, err := w.at.next(&w.row, at)
 	w.fail(err)
 	return ok && err == nil
+}
+
+// NextOfMedium moves to the next event of the current one's medium, if there is one: else Row means nothing until the next move.
+func (w *Walk) NextOfMedium() bool { return w.NextOfMediumAt(anyTime) }
+
+// NextOfMediumAt is NextOfMedium for events that are not newer than at.
+func (w *Walk) NextOfMediumAt(at Position) bool {
+	if w.SkipTo(at); w.err != nil || !w.at.ofMedium() {
+		return false
+	}
+	return w.NextRow()
 }
 
 // Row is the current event; it is overwritten by NextRow.
@@ -175,14 +264,14 @@ func (w *Walk) Row() *Row { return &w.row }
 // SkipTo leaves out the events of the current row's medium that are newer than at. Before the first row it does nothing.
 func (w *Walk) SkipTo(at Position) {
 	if w.err == nil {
-		w.fail(w.at.skip(func(p Position) bool { return at.Before(p) }, func(medium []byte) []byte { return appendPosition(medium, at) }))
+		w.fail(w.at.skip(&at))
 	}
 }
 
 // SkipMedium leaves out what is left of the current row's medium.
 func (w *Walk) SkipMedium() {
 	if w.err == nil {
-		w.fail(w.at.skip(func(Position) bool { return true }, func(medium []byte) []byte { return append(medium, 0xff) }))
+		w.fail(w.at.skip(nil))
 	}
 }
 
@@ -204,93 +293,4 @@ func (w *Walk) Close() error {
 	}
 	w.runs = nil
 	return w.err
-}
-
-// object takes the object of the row that the iterator stands at as the current one; nil where there is none.
-func (r *run) object() error {
-	if !r.on {
-		r.key = nil
-		return r.it.Error()
-	}
-	k := r.it.Key()
-	end := split(k)
-	r.prefix = append(r.prefix[:0], k[:end]...)
-	key, rest, ok := cutObject(k[r.scope:])
-	if !ok || len(rest) != len(k)-end {
-		return errEvidence
-	}
-	r.key, r.medium = key, r.medium[:0]
-	return nil
-}
-
-func (r *run) nextObject() error {
-	for n := 0; r.on && bytes.HasPrefix(r.it.Key(), r.prefix); n++ {
-		if n < aFew {
-			r.on = r.it.Next()
-			continue
-		}
-		r.buf = append(r.buf[:0], r.prefix...)
-		r.buf[len(r.buf)-1]++ // a key ends in 00 01
-		r.on = r.it.SeekGE(r.buf)
-	}
-	return r.object()
-}
-
-// read reads the row that the iterator stands at, if it is the current object's, and moves behind it.
-func (r *run) read(row *Row) (bool, error) {
-	if !r.on || !bytes.HasPrefix(r.it.Key(), r.prefix) {
-		return false, r.it.Error()
-	}
-	b := r.it.Key()[len(r.prefix):]
-	medium, rest, ok := cutMedium(b)
-	if !ok {
-		return false, errEvidence
-	}
-	p, ok := cutPosition(rest)
-	if !ok {
-		return false, errEvidence
-	}
-	r.medium = append(r.medium[:0], b[:len(b)-len(rest)]...)
-	v, err := r.it.ValueAndErr()
-	if err != nil {
-		return false, err
-	}
-	row.Medium = medium
-	row.Evidence, row.group = cutEvidence(v, p)
-	if row.group.Bad {
-		return false, errEvidence
-	}
-	if row.HasGroup {
-		r.buf = append(r.buf[:0], row.group.B...) // the iterator moves on
-		row.group.B = r.buf
-	}
-	r.on = r.it.Next()
-	return true, nil
-}
-
-// skip moves over rows of the current row's medium as long as over says so: a few by steps, then by a seek to target.
-func (r *run) skip(over func(Position) bool, target func(medium []byte) []byte) error {
-	if len(r.medium) == 0 {
-		return nil
-	}
-	for n := 0; r.on; n++ {
-		k := r.it.Key()
-		if len(k) < len(r.prefix)+len(r.medium) || !bytes.HasPrefix(k, r.prefix) || !bytes.HasPrefix(k[len(r.prefix):], r.medium) {
-			return nil
-		}
-		p, ok := cutPosition(k[len(r.prefix)+len(r.medium):])
-		if !ok {
-			return errEvidence
-		}
-		if !over(p) {
-			return nil
-		}
-		if n < aFew {
-			r.on = r.it.Next()
-			continue
-		}
-		b := append(append([]byte(nil), r.prefix...), r.medium...)
-		r.on = r.it.SeekGE(target(b))
-	}
-	return r.it.Error()
 }
