@@ -89,6 +89,8 @@ const (
 	DoubtClock = "clock_went_back"
 	// DoubtWindow: the connection's boundary is not known there (R5).
 	DoubtWindow = "connection_unproven"
+	// DoubtSilent: the master changes things without an event, so only a reading of it confirms presence, for its own moment (R11).
+	DoubtSilent = "silent_master"
 	// DoubtNow: only the master's counters prove `now`, and it was not asked.
 	DoubtNow = "master_not_asked"
 )
@@ -121,6 +123,8 @@ type Answer struct {
 	Certainty string
 	Media     map[string]MediumOut
 	AsOf      AsOf
+	// Silent: the source's master changes things without an event (R11).
+	Silent bool
 }
 
 // answerJSON is an Answer as the command-line contract has it.
@@ -130,11 +134,12 @@ type answerJSON struct {
 	Certainty string               `json:"certainty"`
 	Media     map[string]MediumOut `json:"media"`
 	AsOf      AsOf                 `json:"as_of"`
+	Silent    bool                 `json:"silent,omitempty"`
 }
 
 // MarshalJSON writes the answer as the command-line contract has it.
 func (a *Answer) MarshalJSON() ([]byte, error) {
-	return json.Marshal(answerJSON{a.Name.json(), a.Present, a.Certainty, a.Media, a.AsOf})
+	return json.Marshal(answerJSON{a.Name.json(), a.Present, a.Certainty, a.Media, a.AsOf, a.Silent})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -143,6 +148,6 @@ func (a *Answer) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return err
 	}
-	*a = Answer{Present: w.Present, Certainty: w.Certainty, Media: w.Media, AsOf: w.AsOf}
+	*a = Answer{Present: w.Present, Certainty: w.Certainty, Media: w.Media, AsOf: w.AsOf, Silent: w.Silent}
 	return a.Name.read(&w.nameJSON)
 }

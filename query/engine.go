@@ -119,7 +119,7 @@ func (e *Engine) placeOffset(s journal.Source, offset uint64) (m moment, need ui
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return m, 0, err
 	}
-	m.last = placeOf(&last)
+	m.last, m.epoch = placeOf(&last), last.Epoch
 	if last.InWindow {
 		m.unproven = recordDoubt(DoubtWindow, &last)
 	}
@@ -132,7 +132,7 @@ func (e *Engine) placeTime(s journal.Source, ms int64) (m moment, need uint64, e
 	if err != nil {
 		return m, 0, err
 	}
-	m.last = placeOf(&t.Last)
+	m.last, m.epoch = placeOf(&t.Last), t.Last.Epoch
 	m.asOf = asOfPlace(m.last)
 	m.at = index.Behind(t.Last.Offset)
 	if t.Next.Offset != 0 && !t.Twice {
@@ -193,11 +193,12 @@ func asOfPlace(p index.Place) AsOf {
 // placeLatest is the default moment: the source's newest indexed batch or mark; while a window of R5 is open, that before it.
 func placeLatest(v *index.View, s journal.Source) moment {
 	st := v.Source(s.ID)
-	m := moment{source: s.ID, at: index.Behind(st.AsOf.Offset), asOf: asOfPlace(st.AsOf)}
-	if st.Batch {
-		m.last = st.AsOf
-	} else {
-		m.asOf.Time = nil // a damaged message or a connection's end, no batch
+	m := moment{source: s.ID, at: index.Behind(st.AsOf.Offset), asOf: asOfPlace(st.AsOf), epoch: st.Epoch}
+	if st.Last.Offset <= st.AsOf.Offset {
+		m.last = st.Last
+	}
+	if !st.Batch {
+		m.asOf.Time = nil // a damaged message, a connection's end or a reading, no batch
 	}
 	if st.AsOf.Offset == 0 {
 		m.unproven = &Doubt{Cause: DoubtNoEvidence}
@@ -229,6 +230,10 @@ func (e *Engine) moments(ctx context.Context, sources []journal.Source, w When) 
 			m.unproven = &Doubt{Cause: DoubtNow}
 		}
 		if m.mark, m.hasMark, err = v.Mark(s.ID, min(m.at.Offset, math.MaxUint64-1)); err != nil {
+			v.Close()
+			return nil, nil, err
+		}
+		if m.flagged, err = v.Flagged(s.ID); err != nil {
 			v.Close()
 			return nil, nil, err
 		}

@@ -8,6 +8,16 @@ import (
 	"github.com/kvjournal/kvjournal/journal/event"
 )
 
+// GapsQuery asks what was lost.
+type GapsQuery struct {
+	// Source by name; empty: all.
+	Source string
+	// Span: a loss belongs to it where the record that showed it does.
+	Span
+	// NoObjects leaves out what the losses put in doubt, which takes a pass over all objects.
+	NoObjects bool
+}
+
 // GapOut is one line of gaps: one loss. Numbers that are not known are left out.
 type GapOut struct {
 	Source          string  `json:"source"`
@@ -30,33 +40,76 @@ type GapOut struct {
 	// FirstMissingOffset and LastMissingOffset: the journal itself lost these.
 	FirstMissingOffset *uint64 `json:"first_missing_offset,omitempty"`
 	LastMissingOffset  *uint64 `json:"last_missing_offset,omitempty"`
+	// InDoubt is what it put in doubt; nil where that was not asked for.
+	InDoubt *InDoubt `json:"in_doubt,omitempty"`
 }
 
-// Gaps calls f for every loss of a source (empty: of all), source by source, in the order of their offsets.
-func (e *Engine) Gaps(ctx context.Context, source string, f func(*GapOut) error) error {
-	sources, err := e.sources(source)
+// Gaps calls f for every loss, source by source, in the order of their offsets.
+func (e *Engine) Gaps(ctx context.Context, q *GapsQuery, progress Progress, f func(*GapOut) error) error {
+	sources, err := e.sources(q.Source)
 	if err != nil {
 		return err
 	}
-	v, err := e.Index.View()
+	pieces, err := e.stretches(sources, q.Span)
+	if err != nil {
+		return err
+	}
+	v, err := e.viewOf(ctx, pieces, q.Span)
 	if err != nil {
 		return err
 	}
 	defer v.Close()
-	for _, s := range sources {
-		err := v.Gaps(s.ID, func(g *index.Gap) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return f(gapOut(s.Name, g))
-		})
-		if err != nil {
+	if !q.NoObjects {
+		v.Scans()
+	}
+	for i := range pieces {
+		if err := gapsOf(ctx, v, &pieces[i], q.NoObjects, progress, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// gapsOf calls f for every loss of one source.
+func gapsOf(ctx context.Context, v *index.View, p *stretch, noObjects bool, progress Progress, f func(*GapOut) error) error {
+	b := gapBuffer{source: p.Source}
+	flush := func() error {
+		if err := b.fill(ctx, v, progress); err != nil {
+			return err
+		}
+		for _, g := range b.lines {
+			if err := f(g); err != nil {
+				return err
+			}
+		}
+		b.lines, b.first = b.lines[:0], b.first[:0]
+		return nil
+	}
+	before := uint64(0)
+	err := v.Gaps(p.ID, func(g *index.Gap) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		first := g.Before != before
+		before = g.Before
+		if at := index.Behind(g.After); !p.from.Before(at) || p.to.Before(at) {
+			return nil
+		}
+		out := gapOut(p.Name, g)
+		if noObjects {
+			return f(out)
+		}
+		b.lines, b.first = append(b.lines, out), append(b.first, first)
+		if len(b.lines) < gapsAtOnce {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
 func gapOut(source string, g *index.Gap) *GapOut {
 	out := &GapOut{
 		Source: source, Epoch: g.Epoch, Cause: g.Cause.String(), LastOffsetBefore: g.Before, FirstOffsetAfter: g.After,

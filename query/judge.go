@@ -17,7 +17,14 @@ type moment struct {
 	mark    index.Mark
 	hasMark bool
 	asOf    AsOf
+	// epoch is that of the newest batch at or before the moment, 0: none; flagged are the source's epochs whose master changes things
+	// without an event (R11).
+	epoch   uint64
+	flagged map[uint64]bool
 }
+
+// silent reports whether an epoch's master changes things without an event.
+func (m *moment) silent(epoch uint64) bool { return m.flagged[epoch] }
 
 // cuts reports whether the moment lies directly behind a full batch whose last event is e (R8).
 func (m *moment) cuts(e *index.Evidence) bool { return e.Cut && e.Position.Offset == m.last.Offset }
@@ -40,6 +47,8 @@ const (
 	// marked: a mark is newer than the evidence (R2).
 	marked
 	noEvidence
+	// silentMaster: the master changes things without an event (R11).
+	silentMaster
 	// cutOff: the object's change may go on in the next batch (R8).
 	cutOff
 )
@@ -85,7 +94,10 @@ func (d *decision) out(m *moment) MediumOut {
 	out := MediumOut{State: stateName(d.present), Certainty: certaintyName(d.confirmed())}
 	if d.evidence != nil {
 		cause := "event"
-		if d.cleared {
+		switch {
+		case d.evidence.Reading:
+			cause = "reconciliation"
+		case d.cleared:
 			cause = "cleared"
 		}
 		out.Evidence = evidenceOut(d.evidence, cause)
@@ -101,6 +113,8 @@ func (d *decision) out(m *moment) MediumOut {
 		out.Doubt = markDoubt(m)
 	case noEvidence:
 		out.Doubt = &Doubt{Cause: DoubtNoEvidence}
+	case silentMaster:
+		out.Doubt = &Doubt{Cause: DoubtSilent}
 	case cutOff:
 		out.Doubt = doubtAt(DoubtFullBatch, m.last.Offset, m.last.HasTime, m.last.Time)
 	}
@@ -186,6 +200,7 @@ func merge(answers []*Answer) *Answer {
 			out.AsOf = a.AsOf
 		}
 		out.AsOf.Live = out.AsOf.Live && a.AsOf.Live
+		out.Silent = out.Silent || a.Silent
 		for name, m := range a.Media {
 			if have, ok := out.Media[name]; !ok || stronger(m, have) {
 				out.Media[name] = m

@@ -39,6 +39,23 @@ type asked struct {
 	moments map[uint32]*moment
 	view    *index.View
 	media   []index.Medium
+
+	// scope and readings are of the object asked for last.
+	scope    string
+	readings scopeReadings
+}
+
+// readingsOf returns the readings of the object's scope that count at the moment.
+func (a *asked) readingsOf(o *index.Object, m *moment) (*scopeReadings, error) {
+	s := index.Scope{Source: o.Source, Backend: o.Backend, Tenant: o.Tenant}
+	if name := s.Name(); a.readings.view == nil || name != a.scope {
+		var err error
+		if a.readings, err = newScopeReadings(a.view, &s, m); err != nil {
+			return nil, err
+		}
+		a.scope = name
+	}
+	return &a.readings, nil
 }
 
 func (e *Engine) ask(ctx context.Context, questions []Question, w When) (*asked, error) {
@@ -156,13 +173,21 @@ func (a *asked) object(o *index.Object, m *moment) (answer *Answer, seen bool, e
 		seen = seen || a.media[i].Has
 		cut = cut || a.media[i].Has && m.cuts(&a.media[i].Newest)
 	}
-	answer = &Answer{Media: make(map[string]MediumOut, len(a.media)), AsOf: m.asOf}
+	readings, err := a.readingsOf(o, m)
+	if err != nil {
+		return nil, false, err
+	}
+	answer = &Answer{Media: make(map[string]MediumOut, len(a.media)), AsOf: m.asOf, Silent: m.silent(m.epoch)}
 	for i := range a.media {
 		var newest *index.Evidence
 		if a.media[i].Has {
 			newest = &a.media[i].Newest
 		}
 		d := decide(m, newest, &c, cut)
+		if err := readings.adopt(&d, o, newest); err != nil {
+			return nil, false, err
+		}
+		readings.doubtSilent(&d, m)
 		answer.Media[a.media[i].Name] = d.out(m)
 	}
 	answer.summarize()

@@ -203,7 +203,7 @@ func (r *recorded) gaps() {
 		}
 		return *p
 	}
-	r.must(r.e.Gaps(r.t.Context(), "model", func(g *GapOut) error {
+	r.must(r.e.Gaps(r.t.Context(), &GapsQuery{Source: "model", NoObjects: true}, nil, func(g *GapOut) error {
 		got = append(got, line{g.Cause, g.Epoch, value(g.FirstMissingSeq), value(g.LastMissingSeq), value(g.MissingSeqs),
 			value(g.LostEvents), value(g.LostEventsMin), value(g.LostEventsMax), g.LastOffsetBefore, g.FirstOffsetAfter})
 		return nil

@@ -21,7 +21,15 @@ type question func(ctx context.Context, e *query.Engine, p *params, progress que
 
 // questions are those asked with GET /v1/NAME. A command of the same name asks each, with the same parameters.
 var questions = map[string]question{
-	"gaps": gaps,
+	"activity":  activity,
+	"diff":      diff,
+	"export":    export,
+	"gaps":      gaps,
+	"lifetimes": lifetimes,
+	"why":       why,
+	"history":   history,
+	"log":       logRecords,
+	"objects":   objects,
 }
 
 // Run answers the question of that name from an engine, as a recorder's socket would.
@@ -42,12 +50,4 @@ func Questions() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func gaps(ctx context.Context, e *query.Engine, p *params, _ query.Progress, emit Emit) error {
-	source := p.text("source")
-	if err := p.err(); err != nil {
-		return err
-	}
-	return e.Gaps(ctx, source, func(g *query.GapOut) error { return emit(g) })
 }

@@ -75,7 +75,7 @@ func answers(t *testing.T, e *query.Engine) string {
 			out = append(out, a)
 		}
 	}
-	if err := e.Gaps(ctx, "", func(g *query.GapOut) error { out = append(out, g); return nil }); err != nil {
+	if err := e.Gaps(ctx, &query.GapsQuery{}, nil, func(g *query.GapOut) error { out = append(out, g); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	b, err := json.Marshal(out)

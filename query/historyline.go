@@ -1,0 +1,331 @@
+package query
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/kvjournal/kvjournal/index"
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/continuity"
+)
+
+// Kinds of a HistoryLine.
+const (
+	KindStored  = "stored"
+	KindRemoved = "removed"
+	KindCleared = "cleared"
+	KindMark    = "mark"
+)
+
+// DoubtWithinBatch: the batch goes on with the object, and what it holds was announced at once. Only lines of a history
+// have it; a moment never lies within a batch.
+const DoubtWithinBatch = "within_batch"
+
+// HistoryLine is one thing that touched an object, and what was known of the object behind it: what lookup would answer at
+// offset:Offset, where nothing else of that record touches it.
+type HistoryLine struct {
+	Name
+	Kind string
+	// Offset is that of the batch; of a mark, of its first record: it stands before the events of that batch.
+	Offset uint64
+	// EventIndex is the event's place in its batch, from 1 on; 0 for a mark.
+	EventIndex uint32
+	// Epoch is 0 and Seq, EventID, Time, Received are nil where not known.
+	Epoch          uint64
+	Seq, EventID   *uint64
+	Time, Received *Time
+	// Medium and Group are of a stored or removed. Group is nil where there is none.
+	Medium string
+	Group  Bytes
+	// Proof is of a cleared: it confirms absence (R7).
+	Proof *bool
+	// Mark is of a mark.
+	Mark *MarkOut
+
+	Present   bool
+	Certainty string
+	// Media as in an Answer, without evidence: that is the line itself, or one before it. Beyond maxMediaShown media those that
+	// this line does not historyTouch are left out, MediaLeftOut of them.
+	Media        map[string]MediumOut
+	MediaLeftOut int
+
+	// Event is the original event and Batch what its batch holds beside events; only if asked for.
+	Event, Batch json.RawMessage
+
+	prefix []byte // Name's JSON fields
+}
+
+// MarkOut is what casts doubt on all that came before it.
+type MarkOut struct {
+	Cause string `json:"cause"`
+	// Shadow: the batch at the mark's offset changes the state, but is no evidence itself (R4).
+	Shadow bool `json:"shadow"`
+	// ExtendsTo is left out where the mark is of one record only.
+	ExtendsTo *MarkEnd `json:"extends_to,omitempty"`
+	// Gap is the first loss behind the mark, left out where there is none; Losses is how many there are, LossesMore: and more.
+	Gap        *GapOut `json:"gap,omitempty"`
+	Losses     int     `json:"losses,omitempty"`
+	LossesMore bool    `json:"losses_more,omitempty"`
+}
+
+// MarkEnd is the last record that a mark covers.
+type MarkEnd struct {
+	Offset   uint64 `json:"offset"`
+	Time     *Time  `json:"time,omitempty"`
+	Received *Time  `json:"received,omitempty"`
+}
+
+const (
+	// maxMediaShown bounds the media of one line, so that the lines of an object with thousands of them stay readable.
+	maxMediaShown = 64
+	// maxLosses bounds how many losses of one mark are counted.
+	maxLosses = 1000
+)
+
+// historyLiner makes lines of one object.
+type historyLiner struct {
+	p      *historyOf
+	raw    bool
+	line   HistoryLine
+	answer Answer
+}
+
+func newHistoryLiner(p *historyOf, raw bool) *historyLiner {
+	l := &historyLiner{p: p, raw: raw}
+	l.line.prefix = p.name.appendJSON(nil)
+	l.answer.Media = map[string]MediumOut{}
+	return l
+}
+
+// make makes the line of an historyTouch behind which st is the state. within: the batch goes on with the object.
+func (l *historyLiner) make(o *historyTouch, st *historyState, within bool) (*HistoryLine, error) {
+	l.line = HistoryLine{Name: l.p.name, Offset: o.at.Offset, EventIndex: o.at.Event, prefix: l.line.prefix}
+	m := moment{source: l.p.source.ID, at: o.at, mark: st.mark, hasMark: st.hasMark, last: index.Place{Offset: o.at.Offset}}
+	touched := ""
+	switch {
+	case o.mark != nil:
+		if err := l.mark(o.mark); err != nil {
+			return nil, err
+		}
+	case o.clear != nil:
+		l.line.Kind = KindCleared
+		proof := o.clear.Proof
+		l.line.Proof = &proof
+		l.evidence(&o.clear.Evidence, &m)
+	default:
+		l.line.Kind, l.line.Medium, l.line.Group = KindRemoved, o.own.Medium, o.own.Group
+		if o.own.Stored {
+			l.line.Kind = KindStored
+		}
+		touched = o.own.Medium
+		l.evidence(&o.own.Evidence, &m)
+	}
+	if l.raw && o.mark == nil {
+		var err error
+		if l.line.Event, l.line.Batch, err = l.p.blocks.raw(o.at); err != nil {
+			return nil, err
+		}
+	}
+	l.state(&m, st, within)
+	if len(st.media) > maxMediaShown {
+		for name := range l.line.Media {
+			if name != touched && name != "cpu" && name != "disk" {
+				delete(l.line.Media, name)
+			}
+		}
+		l.line.MediaLeftOut = len(st.media) - len(l.line.Media)
+	}
+	return &l.line, nil
+}
+
+// evidence puts an event's numbers on the line, and its batch's on the moment behind it.
+func (l *historyLiner) evidence(e *index.Evidence, m *moment) {
+	seq := e.Seq
+	l.line.Epoch, l.line.Seq, l.line.Received = e.Epoch, &seq, msTime(e.Received)
+	if e.HasID {
+		id := e.ID
+		l.line.EventID = &id
+	}
+	if e.HasTime {
+		l.line.Time = msTime(e.Time)
+	}
+	m.last.HasTime, m.last.Time = e.HasTime, e.Time
+	if e.Window {
+		m.unproven = doubtAt(DoubtWindow, e.Position.Offset, e.HasTime, e.Time)
+	}
+}
+
+// state decides for each medium, by the rules of lookup.
+func (l *historyLiner) state(m *moment, st *historyState, within bool) {
+	cut := within
+	for i := range st.media {
+		cut = cut || st.media[i].Has && m.cuts(&st.media[i].Newest)
+	}
+	clear(l.answer.Media)
+	for i := range st.media {
+		var newest *index.Evidence
+		if st.media[i].Has {
+			newest = &st.media[i].Newest
+		}
+		d := decide(m, newest, &st.clears, cut)
+		out := d.out(m)
+		out.Evidence = nil
+		if within && d.doubt == cutOff {
+			out.Doubt.Cause = DoubtWithinBatch
+		}
+		l.answer.Media[st.media[i].Name] = out
+	}
+	l.answer.summarize()
+	l.line.Present, l.line.Certainty, l.line.Media = l.answer.Present, l.answer.Certainty, l.answer.Media
+}
+
+// mark puts a mark on the line.
+func (l *historyLiner) mark(m *index.Mark) error {
+	l.line.Kind = KindMark
+	out, h, err := l.p.markOut(m)
+	if err != nil {
+		return err
+	}
+	l.line.Mark = out
+	if h != nil {
+		l.line.Epoch, l.line.Received = h.Epoch, msTime(h.Received/1e6)
+		if h.HasSeq {
+			seq := h.Seq
+			l.line.Seq = &seq
+		}
+		if h.HasTime {
+			l.line.Time = msTime(h.Time)
+		}
+	}
+	return nil
+}
+
+// AppendJSON writes the line.
+func (l *HistoryLine) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	if l.prefix != nil {
+		dst = append(dst, l.prefix...)
+	} else {
+		dst = l.Name.appendJSON(dst)
+	}
+	dst = appendText(dst, "kind", l.Kind)
+	dst = appendUint(dst, "offset", l.Offset)
+	if l.EventIndex != 0 {
+		dst = appendUint(dst, "event_index", uint64(l.EventIndex))
+	}
+	if l.Epoch != 0 {
+		dst = appendUint(dst, "epoch", l.Epoch)
+	}
+	for _, n := range []struct {
+		name string
+		v    *uint64
+	}{{"seq", l.Seq}, {"event_id", l.EventID}} {
+		if n.v != nil {
+			dst = appendUint(dst, n.name, *n.v)
+		}
+	}
+	if l.Time != nil {
+		dst = appendTime(dst, "time", l.Time.UnixMilli())
+	}
+	if l.Received != nil {
+		dst = appendTime(dst, "received", l.Received.UnixMilli())
+	}
+	if l.Medium != "" {
+		dst = appendText(dst, "medium", l.Medium)
+	}
+	dst = appendBytes(dst, "group_id", l.Group)
+	if l.Proof != nil {
+		dst = appendBool(dst, "proves_absence", *l.Proof)
+	}
+	if l.Mark != nil {
+		b, err := json.Marshal(l.Mark) // it holds nothing that JSON has not
+		if err == nil {
+			dst = append(append(dst, b[1:len(b)-1]...), ',')
+		}
+	}
+	dst = appendBool(dst, "present", l.Present)
+	dst = appendText(dst, "certainty", l.Certainty)
+	dst = l.appendMedia(dst)
+	if l.MediaLeftOut != 0 {
+		dst = appendUint(dst, "media_left_out", uint64(l.MediaLeftOut))
+	}
+	if l.Event != nil {
+		dst = append(append(append(dst, `"event":`...), l.Event...), ',')
+	}
+	if l.Batch != nil {
+		dst = append(append(append(dst, `"batch":`...), l.Batch...), ',')
+	}
+	return endObject(dst)
+}
+
+func (l *HistoryLine) appendMedia(dst []byte) []byte {
+	names := make([]string, 0, 4)
+	for name := range l.Media {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	dst = append(dst, `"media":{`...)
+	for i, name := range names {
+		m := l.Media[name]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, name), ':', '{')
+		dst = appendText(dst, "state", m.State)
+		dst = appendText(dst, "certainty", m.Certainty)
+		if d := m.Doubt; d != nil {
+			dst = append(dst, `"doubt":{`...)
+			dst = appendText(dst, "cause", d.Cause)
+			if d.Offset != 0 {
+				dst = appendUint(dst, "offset", d.Offset)
+			}
+			if d.Time != nil {
+				dst = appendTime(dst, "time", d.Time.UnixMilli())
+			}
+			dst = append(endObject(dst), ',')
+		}
+		dst = endObject(dst)
+	}
+	return append(dst, '}', ',')
+}
+
+func appendText(dst []byte, name, s string) []byte {
+	dst = append(append(append(dst, '"'), name...), `":`...)
+	return append(appendString(dst, s), ',')
+}
+
+func appendBool(dst []byte, name string, v bool) []byte {
+	dst = append(append(append(dst, '"'), name...), `":`...)
+	if v {
+		return append(dst, "true,"...)
+	}
+	return append(dst, "false,"...)
+}
+
+// markOut tells of a mark, with the header of its first record, nil where that is not there any more.
+func (p *historyOf) markOut(m *index.Mark) (*MarkOut, *journal.Header, error) {
+	out := &MarkOut{Cause: m.Cause.String(), Shadow: m.Cause != continuity.Damaged && m.End == index.Behind(m.End.Offset)}
+	if m.End.Offset != m.From {
+		out.ExtendsTo = &MarkEnd{Offset: m.End.Offset, Received: msTime(m.Received)}
+		if m.HasTime {
+			out.ExtendsTo.Time = msTime(m.Time)
+		}
+	}
+	h, err := p.blocks.header(m.From)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h != nil {
+		out.Shadow = h.Applies() && h.Mark == continuity.MarkBehind
+	}
+	gaps, err := p.view.GapPage(nil, p.source.ID, m.From, m.End.Offset, maxLosses+1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(gaps) > 0 {
+		out.Gap = gapOut(p.source.Name, &gaps[0])
+	}
+	out.LossesMore = len(gaps) > maxLosses
+	out.Losses = min(len(gaps), maxLosses)
+	return out, h, nil
+}

@@ -1,0 +1,239 @@
+package query
+
+import (
+	"github.com/kvjournal/kvjournal/index"
+)
+
+// historyTouch is one thing that touched an object: exactly one of own, clear and mark is not nil. A mark stands before the first
+// event of its first record.
+type historyTouch struct {
+	at    index.Position
+	own   *index.Event
+	clear *index.Clear
+	mark  *index.Mark
+}
+
+// historyBounds are what a walk goes over: events and clears behind after, up to to; marks whose first record lies behind marksAfter, up to
+// to.
+type historyBounds struct {
+	after, to  index.Position
+	marksAfter uint64
+}
+
+// bounds are those of a stretch, from the object's first event on.
+func (p *historyOf) bounds(from, to index.Position) historyBounds {
+	b := historyBounds{after: from, to: to, marksAfter: max(p.marksAfter, from.Offset)}
+	if before := justBefore(p.first.Position); from.Before(before) {
+		b.after = before
+	}
+	if end := p.end(); end.Before(to) {
+		b.to = end
+	}
+	return b
+}
+
+// justBefore is the position that everything before p lies at or before.
+func justBefore(p index.Position) index.Position {
+	if p.Event == 0 {
+		return index.Behind(p.Offset - 1)
+	}
+	return index.Position{Offset: p.Offset, Event: p.Event - 1}
+}
+
+// from are the bounds that begin with what lies at a position.
+func (b historyBounds) from(at index.Position) historyBounds {
+	before := justBefore(at)
+	if b.after.Before(before) {
+		b.after = before
+	}
+	if b.marksAfter = max(b.marksAfter, at.Offset); at.Event == 0 {
+		b.marksAfter = at.Offset - 1
+	}
+	return b
+}
+
+// or is b, or otherwise where b is nothing.
+func (b historyBounds) or(otherwise historyBounds) historyBounds {
+	if b == (historyBounds{}) {
+		return otherwise
+	}
+	return b
+}
+
+// historyPageRows is how many clears or marks are held at once; tests make it small.
+var historyPageRows = 256
+
+// historyWalk merges an object's events, the clears of its scope and the marks of its source.
+type historyWalk struct {
+	p      *historyOf
+	b      historyBounds
+	back   bool
+	own    *index.History
+	event  index.Event // the next of own, where hasOwn
+	hasOwn bool
+
+	clears, marks historyPage
+	clearRows     []index.Clear
+	markRows      []index.Mark
+	out           historyTouch
+	outEvent      index.Event
+}
+
+// historyPage says how far a page of rows was read.
+type historyPage struct {
+	next int
+	done bool // nothing is behind the page
+}
+
+func (p *historyOf) walk(b historyBounds, back bool) (*historyWalk, error) {
+	w := &historyWalk{p: p, b: b, back: back}
+	var err error
+	if w.own, err = p.view.History(&p.object, b.after, b.to, back); err != nil {
+		return nil, err
+	}
+	if err = w.step(); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *historyWalk) close() error { return w.own.Close() }
+
+// step reads the next own event.
+func (w *historyWalk) step() error {
+	ev, err := w.own.Next()
+	if w.hasOwn = ev != nil; w.hasOwn {
+		w.event = *ev
+	}
+	return err
+}
+
+// next returns what comes next, nil behind the last. It is valid until the next call but one of its own kind, and until the next
+// page of clears and marks; the caller copies what it keeps for longer.
+func (w *historyWalk) next() (*historyTouch, error) {
+	if err := w.fill(); err != nil {
+		return nil, err
+	}
+	var best historyTouch
+	found := false
+	take := func(o historyTouch) {
+		if !found || w.back && best.at.Before(o.at) || !w.back && o.at.Before(best.at) {
+			best, found = o, true
+		}
+	}
+	if w.hasOwn {
+		take(historyTouch{at: w.event.Position, own: &w.event})
+	}
+	if w.clears.next < len(w.clearRows) {
+		c := &w.clearRows[w.clears.next]
+		take(historyTouch{at: c.Position, clear: c})
+	}
+	if w.marks.next < len(w.markRows) {
+		m := &w.markRows[w.marks.next]
+		take(historyTouch{at: index.Position{Offset: m.From}, mark: m})
+	}
+	if !found {
+		return nil, nil
+	}
+	switch {
+	case best.own != nil:
+		own := w.event
+		best.own = &own
+		if err := w.step(); err != nil {
+			return nil, err
+		}
+	case best.clear != nil:
+		clear := *best.clear
+		best.clear = &clear
+		w.clears.next++
+	default:
+		mark := *best.mark
+		best.mark = &mark
+		w.marks.next++
+	}
+	w.out = best
+	return &w.out, nil
+}
+
+// fill reads the next pages of clears and marks, where the last are used up.
+func (w *historyWalk) fill() error {
+	var err error
+	if w.clears.next == len(w.clearRows) && !w.clears.done {
+		after, to := w.b.after, w.b.to
+		if n := len(w.clearRows); n > 0 {
+			if last := w.clearRows[n-1].Position; w.back {
+				to = justBefore(last)
+			} else {
+				after = last
+			}
+		}
+		scope := index.Scope{Source: w.p.object.Source, Backend: w.p.object.Backend, Tenant: w.p.object.Tenant}
+		if w.clearRows, err = w.p.view.ClearPage(w.clearRows[:0], &scope, after, to, w.back, historyPageRows); err != nil {
+			return err
+		}
+		w.clears = historyPage{done: len(w.clearRows) < historyPageRows}
+	}
+	if w.marks.next == len(w.markRows) && !w.marks.done {
+		after, to := w.b.marksAfter, w.b.to.Offset
+		if n := len(w.markRows); n > 0 {
+			if last := w.markRows[n-1].From; w.back {
+				to = last - 1
+			} else {
+				after = last
+			}
+		}
+		if w.markRows, err = w.p.view.MarkPage(w.markRows[:0], w.p.object.Source, after, to, w.back, historyPageRows); err != nil {
+			return err
+		}
+		w.marks = historyPage{done: len(w.markRows) < historyPageRows}
+	}
+	return nil
+}
+
+// historyState is what is known of an object at a place of its past.
+type historyState struct {
+	media   []index.Medium // cpu and disk first
+	clears  scopeClears
+	mark    index.Mark
+	hasMark bool
+}
+
+// stateBefore is the state before all that lies at a position.
+func (p *historyOf) stateBefore(at index.Position) (*historyState, error) {
+	before := justBefore(at)
+	st := &historyState{}
+	var err error
+	if st.media, err = p.view.Media(nil, &p.object, before); err != nil {
+		return nil, err
+	}
+	if st.clears.newest, st.clears.hasNewest, err = p.view.Cleared(&p.object, before); err != nil {
+		return nil, err
+	}
+	if st.clears.proof, st.clears.hasProof, err = p.view.Proof(&p.object, before); err != nil {
+		return nil, err
+	}
+	st.mark, st.hasMark, err = p.view.Mark(p.source.ID, at.Offset)
+	return st, err
+}
+
+// apply moves the state behind an historyTouch.
+func (st *historyState) apply(o *historyTouch) {
+	switch {
+	case o.mark != nil:
+		st.mark, st.hasMark = *o.mark, true
+	case o.clear != nil:
+		st.clears.newest, st.clears.hasNewest = o.clear.Evidence, true
+		if o.clear.Proof {
+			st.clears.proof, st.clears.hasProof = o.clear.Evidence, true
+		}
+	default:
+		for i := range st.media {
+			if m := &st.media[i]; m.Name == o.own.Medium {
+				m.Has, m.Newest = true, o.own.Evidence
+				return
+			}
+		}
+		st.media = append(st.media, index.Medium{Name: o.own.Medium, Has: true, Newest: o.own.Evidence})
+	}
+}
