@@ -12,7 +12,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 PACKAGES := ./...
 
-.PHONY: help setup build run test lint bench figures crash fuzz clean
+.PHONY: help setup build run test lint bench figures past crash fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,9 @@ bench: setup ## benchmarks of the packages
 
 figures: build ## the product's figures on this machine: flat out, disk, first answer after kill -9
 	bash cmd/kvjournal/packaging/figures.sh
+
+past: build ## what questions about the past cost, on 20 million events
+	bash cmd/kvjournal/packaging/past.sh
 
 crash: setup ## kill -9 of a real recorder under load, KILLS=20 times
 	KVJOURNAL_KILLS=$(KILLS) go test -run 'Kill' -timeout 60m -v ./cmd/kvjournal

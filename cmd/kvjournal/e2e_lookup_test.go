@@ -157,7 +157,8 @@ func TestLookupShape(t *testing.T) {
 	lines = gapLines(t, dir)
 	oneCompactValue(t, lines)
 	wantGap := timeless(t, `{"source":"small","epoch":1,"cause":"publisher_queue","first_missing_seq":3,"last_missing_seq":3,"missing_seqs":1,"lost_events":1,
-		"last_offset_before":3,"first_offset_after":4,"time_before":"2026-11-29T12:03:02.000Z","time_after":"2026-11-29T12:03:04.000Z","received":"2026-11-29T12:03:04.000Z"}`)
+		"last_offset_before":3,"first_offset_after":4,"time_before":"2026-11-29T12:03:02.000Z","time_after":"2026-11-29T12:03:04.000Z","received":"2026-11-29T12:03:04.000Z",
+		"in_doubt":{"objects":3,"already_in_doubt":0,"scopes":[{"backend_id":"b0","backend_id_base64":"YjA=","tenant_id":"default","tenant_id_base64":"ZGVmYXVsdA==","objects":3}],"scopes_total":1}}`)
 	if len(lines) != 1 || fmt.Sprint(timeless(t, lines[0])) != fmt.Sprint(wantGap) {
 		t.Errorf("gaps %q", lines)
 	}
@@ -182,7 +183,12 @@ func TestTables(t *testing.T) {
 	}{
 		{"lookup k both", []string{"OBJECT", "k ", "both", "cpu", "disk", "present", "confirmed", "uncertain", "publisher_queue", "as of offset 5"}},
 		{"lookup never --at offset:2", []string{"absent", "doubt: no_evidence"}},
-		{"gaps", []string{"CAUSE", "small", "publisher_queue"}},
+		{"gaps", []string{"CAUSE", "small", "publisher_queue", "1/3 ", "3 of 3", "make its event queue larger"}},
+		{"gaps --no-objects", []string{"publisher_queue", "not counted"}},
+		{"gaps --to offset:3", []string{"No loss was seen."}},
+		{"gaps --summary", []string{"2026-11-29 12:00", "publisher_queue", "LOSSES"}},
+		{"lifetimes", []string{"cpu, default", "1 ended: copy left 1", "3 open", "stored again  1", "max 1 s", "█"}},
+		{"lifetimes --by group --medium disk", []string{"disk, no group", "0 ended", "3 open"}},
 		{"stats", []string{"events", "durable offset", "small"}},
 	} {
 		r := kvjournal(t, append(strings.Fields(c.args), "--dir", dir)...)

@@ -3,92 +3,236 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kvjournal/kvjournal/query"
 )
 
+// gapCauses says of each cause what it is and what to do, in the order in which help has them.
+var gapCauses = []struct{ name, what, do string }{
+	{"publisher_queue", "the publisher's own queue overflowed and dropped its oldest events",
+		"on the master's host: make its event queue larger, give its sending thread CPU"},
+	{"transport", "messages vanished on the way, as at a socket's high-water mark",
+		"on the master's host: raise the ZMQ send high-water mark; then look at the network and this host's load"},
+	{"recorder_slow", "messages vanished while kvjournal's own buffer was full",
+		"on this host: a faster disk or fewer neighbours; `record --buffer` helps with bursts only"},
+	{"publisher_restart", "another publisher process; its numbers start over",
+		"on the master's host: see in its log why it ended; if that was planned, nothing"},
+	{"late_join", "the recorder joined a stream that ran already",
+		"nothing; to miss nothing, start kvjournal before the master"},
+	{"disconnected", "the connection broke and the numbers jumped",
+		"look at the network between the hosts, and in the master's log for a restart at that time"},
+	{"reconnect", "the connection broke; the numbers go on, which proves nothing",
+		"look at the network between the hosts; probably nothing is missing"},
+	{"recorder_down", "no recorder ran",
+		"on this host: see why kvjournal was down (`journalctl -u kvjournal`, if it is a service)"},
+	{"tail_loss", "the publisher's counters say that it sent more than arrived",
+		"on the master's host: as for transport"},
+	{"damaged", "a message that could not be decoded, kept raw, or offsets that this journal lost",
+		"compare the master's version with the spec; where offsets are missing, check this host's disk"},
+	{"silent", "the master changed something without an event",
+		"update the master; until then only a reading of it confirms presence"},
+	{"unknown", "numbers are missing and no event_id tells why",
+		"let the publisher send event ids; look at its queue and at the network"},
+}
+
+func gapHelp() string {
+	var b strings.Builder
+	for _, c := range gapCauses {
+		fmt.Fprintf(&b, "  %s: %s.\n      %s\n", c.name, c.what, c.do)
+	}
+	return b.String()
+}
+
 func newGaps() *cobra.Command {
 	var a *asking
 	cmd := &cobra.Command{
 		Use:   "gaps",
-		Short: "What was lost: each gap, restart and damaged message, and why",
+		Short: "What was lost: each gap, restart and damaged message, why, and what it put in doubt",
 		Long: `Each loss as a later message showed it: how many sequence numbers are missing, how many events that was where it
-can be told, and the cause:
+can be told, the cause, and how many objects it put in doubt.
 
-  publisher_queue    the publisher's own queue overflowed and dropped its oldest events
-  transport          messages vanished on the way, as at a socket's high-water mark
-  recorder_slow      messages vanished while kvjournal's own buffer was full
-  publisher_restart  another publisher process; its numbers start over
-  late_join          the recorder joined a stream that ran already
-  disconnected       the connection broke and the numbers jumped
-  reconnect          the connection broke; the numbers go on, which proves nothing
-  recorder_down      no recorder ran
-  damaged            a message that could not be decoded, kept raw
-  unknown            numbers are missing and no event_id tells why`,
+OBJECTS IN DOUBT is "newly of present": so many objects were surely present until the loss and no longer are, of so many
+that were present then as last known. The rest was in doubt already. An object is sure again with its next event.
+JSON has the scopes too (in_doubt). Counting takes a pass over all objects; --no-objects leaves it out.
+
+--summary counts the losses by cause and hour.
+
+The causes, and what to do:
+
+` + gapHelp() + `
+` + whenHelp,
+		Example: `  kvjournal gaps --dir /var/lib/kvjournal
+  kvjournal gaps --dir /var/lib/kvjournal --from -1h --no-objects
+  kvjournal gaps --dir /var/lib/kvjournal --summary --output json`,
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return a.ask("gaps", "reading gaps", gapTable) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			table := gapTable
+			if summary, err := cmd.Flags().GetBool("summary"); err == nil && summary {
+				table = gapSummaryTable
+			}
+			return a.ask("gaps", "counting objects in doubt", table)
+		},
 	}
 	a = newAsking(cmd)
 	a.text("source", "source", "source (default: all)")
+	a.span()
+	a.yes("summary", "summary", "count by cause and hour")
+	a.yes("no-objects", "no_objects", "leave out the objects in doubt")
 	return cmd
 }
 
-// gapTable shows losses to a person, and how many there were at the end.
+// gapTable shows losses to a person, source by source, and at the end what to do about each cause.
 func gapTable(out printer) (show func([]byte) error, end func()) {
-	widths := []int{23, 14, 5, 17, 21}
-	n := 0
+	widths := []int{23, 17, missingWidth, 16}
+	n, source := 0, ""
+	causes := map[string]bool{}
 	show = func(line []byte) error {
 		var g query.GapOut
 		if err := json.Unmarshal(line, &g); err != nil {
 			return err
 		}
-		if n == 0 {
-			out.row(widths, "TIME (UTC)", "SOURCE", "EPOCH", "CAUSE", "MISSING SEQ", "LOST EVENTS")
+		if n == 0 || g.Source != source {
+			if n > 0 {
+				out.row(nil)
+			}
+			out.row(nil, "source "+shorten(printable(query.Bytes(g.Source)), 80))
+			out.row(widths, "TIME (UTC)", "CAUSE", "MISSING SEQ", "LOST EVENTS", "OBJECTS IN DOUBT")
 		}
-		n++
+		n, source = n+1, g.Source
+		causes[g.Cause] = true
 		when := g.TimeAfter
 		if when == nil {
 			when = g.Received
 		}
-		out.row(widths, clock(when), shorten(g.Source, widths[1]), fmt.Sprint(g.Epoch), g.Cause, missing(&g), lost(&g))
+		out.row(widths, clock(when), g.Cause, missing(&g), lost(&g), inDoubt(g.InDoubt))
 		return nil
 	}
 	end = func() {
 		if n == 0 {
 			out.row(nil, "No loss was seen.")
+			return
 		}
+		adviseOn(out, causes)
 	}
 	return show, end
 }
 
+// adviseOn says what to do about each of the causes.
+func adviseOn(out printer, causes map[string]bool) {
+	out.row(nil)
+	for _, c := range gapCauses {
+		if causes[c.name] {
+			out.row(nil, c.name+": "+c.what+".")
+			out.row(nil, "  "+c.do+".")
+		}
+	}
+}
+
+// missingWidth is how wide missing numbers are shown.
+const missingWidth = 21
+
+// missing shows the missing numbers, with the epoch before them as in seq:EPOCH/N.
 func missing(g *query.GapOut) string {
 	switch {
 	case g.FirstMissingOffset != nil:
 		return fmt.Sprintf("offsets %d-%d", *g.FirstMissingOffset, *g.LastMissingOffset)
 	case g.FirstMissingSeq == nil:
-		return "-"
+		return fmt.Sprintf("- (epoch %d)", g.Epoch)
 	case g.Cause == "damaged":
-		return fmt.Sprintf("(is %d)", *g.FirstMissingSeq)
+		return fmt.Sprintf("(is %d/%d)", g.Epoch, *g.FirstMissingSeq)
 	case *g.FirstMissingSeq == *g.LastMissingSeq:
-		return fmt.Sprint(*g.FirstMissingSeq)
+		return fmt.Sprintf("%d/%d", g.Epoch, *g.FirstMissingSeq)
 	}
-	return fmt.Sprintf("%d-%d", *g.FirstMissingSeq, *g.LastMissingSeq)
+	s := fmt.Sprintf("%d/%d-%d", g.Epoch, *g.FirstMissingSeq, *g.LastMissingSeq)
+	if len(s) > missingWidth {
+		s = fmt.Sprintf("%d/%d +%s", g.Epoch, *g.FirstMissingSeq, roughly(*g.LastMissingSeq-*g.FirstMissingSeq))
+	}
+	return s
 }
 
 func lost(g *query.GapOut) string {
 	switch {
 	case g.LostEvents != nil:
-		return number(*g.LostEvents)
-	case g.LostEventsMin != nil && *g.LostEventsMin == *g.LostEventsMax:
-		return number(*g.LostEventsMin)
+		return roughly(*g.LostEvents)
 	case g.LostEventsMin != nil:
-		return number(*g.LostEventsMin) + " to " + number(*g.LostEventsMax)
+		return between(*g.LostEventsMin, *g.LostEventsMax)
 	case g.Damage != "":
-		return g.Damage
+		return shorten(g.Damage, 16)
 	case g.Cause == "reconnect":
-		return "none by the numbers"
+		return "none, it seems"
 	}
 	return "not known"
+}
+
+func between(least, most uint64) string {
+	if least == most {
+		return roughly(least)
+	}
+	return roughly(least) + " to " + roughly(most)
+}
+
+func inDoubt(d *query.InDoubt) string {
+	switch {
+	case d == nil:
+		return "not counted"
+	case d.Objects == 0 && d.AlreadyInDoubt == 0:
+		return "none"
+	}
+	return roughly(d.Objects) + " of " + roughly(d.Objects+d.AlreadyInDoubt)
+}
+
+// roughly shows a number in 7 characters at most.
+func roughly(n uint64) string {
+	if n < 1e6 {
+		return number(n)
+	}
+	f, unit := float64(n), 0
+	for f >= 999.95 && unit < 6 {
+		f, unit = f/1000, unit+1
+	}
+	return fmt.Sprintf("%.1f%c", f, " kMGTPE"[unit])
+}
+
+// gapSummaryTable shows losses by cause and hour.
+func gapSummaryTable(out printer) (show func([]byte) error, end func()) {
+	widths := []int{17, 17, 8, 12, 18}
+	causes := map[string]bool{}
+	show = func(line []byte) error {
+		var h query.GapsHour
+		if err := json.Unmarshal(line, &h); err != nil {
+			return err
+		}
+		if len(causes) == 0 {
+			out.row(widths, "HOUR (UTC)", "CAUSE", "LOSSES", "MISSING SEQS", "LOST EVENTS", "OBJECTS IN DOUBT")
+		}
+		causes[h.Cause] = true
+		hour := "not known"
+		if h.Hour != nil {
+			hour = h.Hour.UTC().Format("2006-01-02 15:04")
+		}
+		events := "not known"
+		if h.LostEventsMin != nil {
+			events = between(*h.LostEventsMin, *h.LostEventsMax)
+			if h.NotKnown > 0 {
+				events += " + ?"
+			}
+		}
+		objects := "not counted"
+		if h.ObjectsInDoubt != nil {
+			objects = roughly(*h.ObjectsInDoubt)
+		}
+		out.row(widths, hour, h.Cause, roughly(h.Losses), roughly(h.MissingSeqs), events, objects)
+		return nil
+	}
+	end = func() {
+		if len(causes) == 0 {
+			out.row(nil, "No loss was seen.")
+			return
+		}
+		adviseOn(out, causes)
+	}
+	return show, end
 }

@@ -61,10 +61,10 @@ marked "confirmed" is never wrong about what the publisher had announced by the 
 		Args:          usageArgs(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	profileFlag(root)
+	profileFlags(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err) })
-	root.AddCommand(newRecord(), newLookup(), newGaps(), newStats(), newImport(), newRebuild(), newVersion())
+	root.AddCommand(newRecord(), newLookup(), newGaps(), newObjects(), newDiff(), newLifetimes(), newStats(), newImport(), newRebuild(), newVersion(), newLog(), newExport(), newActivity(), newHistory(), newWhy())
 	return root
 }
 

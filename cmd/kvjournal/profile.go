@@ -4,16 +4,25 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
 
-// profileFlag adds the hidden --cpu-profile FILE to all commands, for `go tool pprof`.
-func profileFlag(root *cobra.Command) {
+// profileFlags adds the hidden flags that measure a command: --cpu-profile FILE, for `go tool pprof`, and --resources, which
+// says at the end how long it took and what it used.
+func profileFlags(root *cobra.Command) {
 	var path string
-	root.PersistentFlags().StringVar(&path, "cpu-profile", "", "write a CPU profile of this run to a file")
-	if err := root.PersistentFlags().MarkHidden("cpu-profile"); err != nil {
-		panic(err) // the flag was made one line above
+	var resources bool
+	begun := time.Now()
+	flags := root.PersistentFlags()
+	flags.StringVar(&path, "cpu-profile", "", "write a CPU profile of this run to a file")
+	flags.BoolVar(&resources, "resources", false, "say at the end how long this run took, and what it used")
+	for _, name := range []string{"cpu-profile", "resources"} {
+		if err := flags.MarkHidden(name); err != nil {
+			panic(err) // the flag was made a few lines above
+		}
 	}
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if path == "" {
@@ -25,5 +34,20 @@ func profileFlag(root *cobra.Command) {
 		}
 		return pprof.StartCPUProfile(f)
 	}
-	root.PersistentPostRun = func(*cobra.Command, []string) { pprof.StopCPUProfile() }
+	root.PersistentPostRun = func(*cobra.Command, []string) {
+		pprof.StopCPUProfile()
+		if resources {
+			fmt.Fprintln(os.Stderr, used(time.Since(begun)))
+		}
+	}
+}
+
+// used says what the process took of the machine.
+func used(wall time.Duration) string {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return err.Error()
+	}
+	cpu := time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return fmt.Sprintf("took_ms %d cpu_ms %d resident_mib %d", wall.Milliseconds(), cpu.Milliseconds(), u.Maxrss/1024)
 }

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/cobra"
+
+	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/query"
+)
+
+func newExport() *cobra.Command {
+	var a *asking
+	var path, format string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "A span of a source as a .kvcap capture or as ndjson, exactly as it was received",
+		Long: `Writes what was recorded of one source between two moments.
+
+  kvcap   a capture: all frames of each message, when it was received, and when the connection came and went. Imported
+          elsewhere it gives the answers and gaps of the stream alone: a time when no recorder ran becomes a broken
+          connection (recorder_down is then disconnected), and a span that does not begin with the publisher's first
+          message begins with late_join.
+  ndjson  a JSON object a line: every record, the recorder's own too, with its frames in base64 and its decoded events.
+
+  kvjournal export --from -1h --out incident.kvcap.zst
+  kvjournal import --dir /tmp/incident incident.kvcap.zst
+  kvjournal export --format ndjson --from offset:1000 --to offset:2000
+
+A FILE that ends in .zst is compressed. It appears under its name when it is whole: an export that fails or is
+interrupted leaves nothing behind.
+
+` + whenHelp,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "kvcap" && format != "ndjson" {
+				return usageError(fmt.Errorf("--format %q: use kvcap or ndjson", format))
+			}
+			a.fixed.Set("format", format)
+			if path != "-" {
+				return exportFile(path, force, func(w io.Writer) error { return a.export(w, format) })
+			}
+			if format == "kvcap" && isTerminal(cmd.OutOrStdout()) {
+				return usageError(errors.New("a capture is bytes that a terminal cannot show: name a file with --out FILE.kvcap.zst, or use --format ndjson"))
+			}
+			out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
+			return errors.Join(a.export(out, format), out.Flush())
+		},
+	}
+	a = &asking{cmd: cmd, fixed: url.Values{}, output: "json"}
+	dirFlag(cmd, &a.dir)
+	a.text("source", "source", "source (needed where there are several)")
+	a.span()
+	cmd.Flags().StringVar(&format, "format", "kvcap", "kvcap or ndjson")
+	cmd.Flags().StringVar(&path, "out", "-", "file to write; - is stdout")
+	cmd.Flags().BoolVar(&force, "force", false, "replace FILE where it exists")
+	return cmd
+}
+
+// export writes the answer to w in its format.
+func (a *asking) export(w io.Writer, format string) (err error) {
+	t, err := openTarget(a.cmd.Context(), a.dir)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	show := func(line []byte) error {
+		if _, err := w.Write(line); err != nil {
+			return err
+		}
+		_, err := w.Write([]byte{'\n'})
+		return err
+	}
+	finish := func() error { return nil }
+	if format == "kvcap" {
+		out, err := capture.NewWriter(w)
+		if err != nil {
+			return err
+		}
+		var rec capture.Record
+		var in query.CaptureJSON
+		finish = out.Flush
+		show = func(line []byte) error {
+			if err := in.Read(line, &rec); err != nil {
+				return err
+			}
+			return out.Write(rec)
+		}
+	}
+	if err := t.question(a.cmd.Context(), "export", a.values(), "exporting", show); err != nil {
+		return err
+	}
+	return finish()
+}
+
+// exportFile has write fill a new file beside path, compressed if path ends in .zst, which takes that name when it is whole and on
+// disk. After an error there is nothing.
+func exportFile(path string, force bool, write func(io.Writer) error) (err error) {
+	taken := func() error {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || err == nil && force {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		return usageError(fmt.Errorf("--out %s: it exists; --force replaces it", path))
+	}
+	if err := taken(); err != nil {
+		return err
+	}
+	var random [6]byte
+	rand.Read(random[:])
+	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+hex.EncodeToString(random[:])+".partial")
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			file.Close() // again, where it is closed: that fails and is no matter
+			os.Remove(temporary)
+		}
+	}()
+	out := bufio.NewWriterSize(file, 256<<10)
+	if strings.HasSuffix(path, ".zst") {
+		z, err := zstd.NewWriter(out)
+		if err != nil {
+			return err
+		}
+		err = write(z)
+		if cerr := z.Close(); err == nil { // in any case: it ends the encoder's goroutines
+			err = cerr
+		}
+		if err != nil {
+			return err
+		}
+	} else if err := write(out); err != nil {
+		return err
+	}
+	if err := errors.Join(out.Flush(), file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := taken(); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil // it is there; only that it survives a loss of power cannot be made sure
+	}
+	defer dir.Close()
+	_ = dir.Sync() // the same
+	return nil
+}
