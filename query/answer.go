@@ -91,8 +91,8 @@ const (
 	DoubtWindow = "connection_unproven"
 	// DoubtSilent: the master changes things without an event, so only a reading of it confirms presence, for its own moment (R11).
 	DoubtSilent = "silent_master"
-	// DoubtNow: only the master's counters prove `now`, and it was not asked.
-	DoubtNow = "master_not_asked"
+	// DoubtNow: only the master's counters prove `now`, and they do not: it is not asked, does not answer, or just published something.
+	DoubtNow = "now_not_proven"
 )
 
 // MediumOut is the answer for one medium.

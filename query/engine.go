@@ -20,6 +20,9 @@ type Engine struct {
 	Index   *index.Index
 	// Live reports whether a source is connected; nil where no recorder runs.
 	Live func(source uint32) bool
+	// Tail tells since when (our clock, Unix ns) it is proven that nothing of a source's stream is missing behind the record at offset, its
+	// newest; since is 0 where nothing proves it (R8). nil: no master is asked.
+	Tail func(ctx context.Context, source uint32) (since int64, offset uint64, err error)
 	// Counted keeps the number of live objects for a while; nil: it is counted each time.
 	Counted *CountCache
 	// Now is our clock; nil: time.Now.
@@ -206,14 +209,39 @@ func placeLatest(v *index.View, s journal.Source) moment {
 	return m
 }
 
+// tail is what proves the end of a source's stream: nothing was missing behind the record at offset at our clock's ns since (R8).
+type tail struct {
+	since  int64
+	offset uint64
+}
+
+// prove makes the latest moment the strict `now`, if its end is proven and what was recorded since is in the answer too.
+func (t tail) prove(m *moment, st index.SourceState) {
+	switch {
+	case m.unproven != nil:
+	case t.since == 0, st.Last.Offset > t.offset, st.AsOf.Offset > t.offset, st.Window:
+		m.unproven = &Doubt{Cause: DoubtNow}
+	default:
+		m.at, m.last = index.Behind(t.offset), st.Last
+		m.asOf = AsOf{Offset: t.offset, Received: msTime(t.since / 1e6)}
+	}
+}
+
 // moments places a question's moment in each source and opens a view in which all are indexed.
 func (e *Engine) moments(ctx context.Context, sources []journal.Source, w When) (*index.View, []moment, error) {
 	out := make([]moment, len(sources))
 	need := uint64(0)
+	tails := make([]tail, len(sources))
 	for i, s := range sources {
 		m, n, err := e.place(s, w)
 		if err != nil {
 			return nil, nil, err
+		}
+		if w.Kind == Now && e.Tail != nil {
+			if tails[i].since, tails[i].offset, err = e.Tail(ctx, s.ID); err != nil {
+				return nil, nil, err
+			}
+			n = tails[i].offset
 		}
 		out[i], need = m, max(need, n)
 	}
@@ -226,8 +254,8 @@ func (e *Engine) moments(ctx context.Context, sources []journal.Source, w When) 
 		if w.Kind == Latest || w.Kind == Now {
 			*m = placeLatest(v, s)
 		}
-		if w.Kind == Now && m.unproven == nil {
-			m.unproven = &Doubt{Cause: DoubtNow}
+		if w.Kind == Now {
+			tails[i].prove(m, v.Source(s.ID))
 		}
 		if m.mark, m.hasMark, err = v.Mark(s.ID, min(m.at.Offset, math.MaxUint64-1)); err != nil {
 			v.Close()

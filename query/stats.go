@@ -53,7 +53,9 @@ type SourceOut struct {
 	Events    uint64   `json:"events"`
 	Marks     uint64   `json:"marks"`
 	Gaps      uint64   `json:"gaps"`
-	LastTime  *Time    `json:"last_time,omitempty"`
+	// Readings counts the readings of the master that ended.
+	Readings uint64 `json:"readings,omitempty"`
+	LastTime *Time  `json:"last_time,omitempty"`
 	// LastReceived is our clock at the last message.
 	LastReceived *Time `json:"last_received,omitempty"`
 }
@@ -63,6 +65,22 @@ type RecorderStats struct {
 	BufferBytes    int64 `json:"buffer_bytes"`
 	BufferMaxBytes int64 `json:"buffer_max_bytes"`
 	UptimeSeconds  int64 `json:"uptime_seconds"`
+	// Masters are what the masters' counters said last.
+	Masters []MasterStats `json:"masters,omitempty"`
+}
+
+// MasterStats are the counters of one master. LastSeq is what they amount to: the number of the last message that it sent or dropped.
+type MasterStats struct {
+	Source string `json:"source"`
+	URL    string `json:"url"`
+	// Delivers: it is the master of the endpoint that delivers the source's events. Answers: it answered the last poll.
+	Delivers         bool   `json:"delivers"`
+	Answers          bool   `json:"answers"`
+	Enabled          bool   `json:"enabled"`
+	PublishedBatches uint64 `json:"published_batches"`
+	PublishedEvents  uint64 `json:"published_events"`
+	DroppedEvents    uint64 `json:"dropped_events"`
+	LastSeq          uint64 `json:"last_seq"`
 }
 
 // Stats returns the figures of the moment. Counting the live objects takes time in proportion to their number: see Engine.Counted.
@@ -90,7 +108,7 @@ func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 		st := v.Source(s.ID)
 		so := SourceOut{
 			Source: s.Name, Endpoints: s.Endpoints, Masters: s.Masters, Epoch: st.Epoch, Seq: st.Last.Seq,
-			Connected: e.Live != nil && e.Live(s.ID), Messages: st.Messages, Events: st.Events, Marks: st.Marks, Gaps: st.Gaps,
+			Connected: e.Live != nil && e.Live(s.ID), Messages: st.Messages, Events: st.Events, Marks: st.Marks, Gaps: st.Gaps, Readings: st.Readings,
 		}
 		if st.HasID {
 			id := st.EventID

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvjournal/kvjournal/index/mooncake"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 	"github.com/kvjournal/kvjournal/journal/subscribe"
 	"github.com/kvjournal/kvjournal/query/service"
@@ -23,6 +24,9 @@ type recordFlags struct {
 	masters   []string
 	sources   []string
 	bufferMiB int64
+	master    service.MasterConfig
+	tokenFile string
+	caFile    string
 	duration  time.Duration
 }
 
@@ -37,7 +41,10 @@ same --dir while it runs. It ends at Ctrl-C or SIGTERM, when all that was receiv
 What "durable offset" shows survives kill -9 and a loss of power; at most what was received in the last few milliseconds
 does not.`,
 		Example: `  kvjournal record --endpoint tcp://master:5557 --master http://master:9003 --dir /var/lib/kvjournal
-  kvjournal record --source name=a,endpoint=tcp://m1:5557 --source name=b,endpoint=tcp://m2:5557,master=http://m2:9003`,
+  kvjournal record --source name=a,endpoint=tcp://m1:5557 \
+      --source name=b,endpoint=tcp://m2:5557,master=http://m2:9003
+  kvjournal record --endpoint tcp://m1:5557 --endpoint tcp://m2:5557 \
+      --master http://m1:9003 --master http://m2:9003`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sources, err := f.configs()
@@ -50,14 +57,21 @@ does not.`,
 			if f.duration < 0 {
 				return usageError(fmt.Errorf("--duration %v: must not be negative", f.duration))
 			}
+			if err := f.readMaster(); err != nil {
+				return err
+			}
 			return runRecord(cmd, &f, sources)
 		},
 	}
 	dirFlag(cmd, &f.dir)
-	cmd.Flags().StringArrayVar(&f.endpoints, "endpoint", nil, "ZMQ address of the publisher; it is the source \"default\"")
-	cmd.Flags().StringArrayVar(&f.masters, "master", nil, "admin URL of the master of --endpoint; kept with the source")
-	cmd.Flags().StringArrayVar(&f.sources, "source", nil, "a source: name=NAME,endpoint=ADDRESS[,master=URL]; repeatable")
+	cmd.Flags().StringArrayVar(&f.endpoints, "endpoint", nil, "ZMQ address of the publisher; it is the source \"default\"; several are\nthe masters of one HA group")
+	cmd.Flags().StringArrayVar(&f.masters, "master", nil, "admin URL of the master of --endpoint, one for each: doubts are resolved\nwith it")
+	cmd.Flags().StringArrayVar(&f.sources, "source", nil, "a source: name=NAME,endpoint=ADDRESS[,endpoint=…][,master=URL,…]; repeatable")
 	cmd.Flags().Int64Var(&f.bufferMiB, "buffer", recorder.DefaultBuffer>>20, "MiB of messages that may wait for the disk; when full, nothing is read")
+	cmd.Flags().DurationVar(&f.master.PollEvery, "poll-every", service.DefaultPollEvery, "how often a master's counters are asked for")
+	cmd.Flags().DurationVar(&f.master.AuditEvery, "audit-every", 15*time.Minute, "how often all that is confirmed is compared with the master; 0: never")
+	cmd.Flags().StringVar(&f.tokenFile, "master-token-file", "", "file with a bearer token for the masters")
+	cmd.Flags().StringVar(&f.caFile, "master-ca", "", "PEM file with the certificates that may sign the masters' (default: the system's)")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end after this time (0: at Ctrl-C)")
 	return cmd
 }
@@ -86,14 +100,64 @@ func (f *recordFlags) configs() ([]service.SourceConfig, error) {
 			return nil, fmt.Errorf("two sources are named %q", c.Name)
 		}
 		names[c.Name] = true
-		if len(c.Endpoints) != 1 {
-			return nil, fmt.Errorf("source %q has %d endpoints; this version records one endpoint a source (give each a source of its own)", c.Name, len(c.Endpoints))
-		}
-		if err := subscribe.CheckEndpoint(c.Endpoints[0]); err != nil {
-			return nil, fmt.Errorf("source %q: %w; write tcp://HOST:PORT", c.Name, err)
+		if err := checkSource(&c); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
+}
+
+func checkSource(c *service.SourceConfig) error {
+	if len(c.Endpoints) == 0 {
+		return fmt.Errorf("source %q has no endpoint", c.Name)
+	}
+	seen := map[string]bool{}
+	for _, e := range c.Endpoints {
+		if err := subscribe.CheckEndpoint(e); err != nil {
+			return fmt.Errorf("source %q: %w; write tcp://HOST:PORT", c.Name, err)
+		}
+		if seen[e] {
+			return fmt.Errorf("source %q has the endpoint %s twice", c.Name, e)
+		}
+		seen[e] = true
+	}
+	for _, m := range c.Masters {
+		if err := mooncake.CheckURL(m); err != nil {
+			return fmt.Errorf("source %q: %w", c.Name, err)
+		}
+	}
+	if n := len(c.Masters); n > 0 && n != len(c.Endpoints) {
+		return fmt.Errorf("source %q has %d endpoints and %d masters; give one master for each endpoint, in the same order", c.Name, len(c.Endpoints), n)
+	}
+	return nil
+}
+
+// readMaster checks what says how masters are asked, and reads its files.
+func (f *recordFlags) readMaster() error {
+	if f.master.PollEvery < 100*time.Millisecond {
+		return usageError(fmt.Errorf("--poll-every %v: at least 100ms", f.master.PollEvery))
+	}
+	if f.master.AuditEvery < 0 {
+		return usageError(fmt.Errorf("--audit-every %v: must not be negative", f.master.AuditEvery))
+	}
+	if f.master.AuditEvery == 0 {
+		f.master.AuditEvery = -1
+	}
+	if f.tokenFile != "" {
+		b, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return fmt.Errorf("--master-token-file: %w", err)
+		}
+		f.master.Token = strings.TrimSpace(string(b))
+	}
+	if f.caFile != "" {
+		b, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return fmt.Errorf("--master-ca: %w", err)
+		}
+		f.master.CA = b
+	}
+	return nil
 }
 
 func parseSource(text string) (service.SourceConfig, error) {
@@ -135,7 +199,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 	status := newStatusLine(stderr)
 	log := slog.New(slog.NewTextHandler(status, nil))
 	s, err := service.Record(ctx, service.Config{
-		Dir: f.dir, Sources: sources, Log: log, Recorder: recorder.Options{BufferBytes: f.bufferMiB << 20},
+		Dir: f.dir, Sources: sources, Log: log, Recorder: recorder.Options{BufferBytes: f.bufferMiB << 20}, Master: f.master,
 	})
 	if err != nil {
 		return err
@@ -143,7 +207,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 	for _, c := range sources {
 		log.Info("recording", "source", c.Name, "endpoint", strings.Join(c.Endpoints, ","), "dir", f.dir)
 		if len(c.Masters) > 0 {
-			log.Info("the master's admin URL is kept; it is not asked in this version", "source", c.Name, "master", strings.Join(c.Masters, ","))
+			log.Info("reconciling with the master", "source", c.Name, "master", strings.Join(c.Masters, ","))
 		}
 	}
 	status.follow(s)

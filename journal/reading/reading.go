@@ -2,8 +2,10 @@ package reading
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/kvjournal/kvjournal/journal/varint"
 )
@@ -47,10 +49,39 @@ type Ended struct {
 	MasterMs int64 `json:"master_ms"`
 }
 
-// Scope is a backend and tenant that a reading covers, in bytes (base64 in JSON).
+// Scope is a backend and tenant that a reading covers, in bytes.
 type Scope struct {
-	Backend []byte `json:"backend"`
-	Tenant  []byte `json:"tenant"`
+	Backend, Tenant []byte
+}
+
+// scopeJSON has the bytes as text too, where they are.
+type scopeJSON struct {
+	Backend       *string `json:"backend_id,omitempty"`
+	BackendBase64 []byte  `json:"backend_id_base64"`
+	Tenant        *string `json:"tenant_id,omitempty"`
+	TenantBase64  []byte  `json:"tenant_id_base64"`
+}
+
+// MarshalJSON writes backend_id and tenant_id, each as text where it is UTF-8, and in base64.
+func (s Scope) MarshalJSON() ([]byte, error) {
+	text := func(b []byte) *string {
+		if !utf8.Valid(b) {
+			return nil
+		}
+		t := string(b)
+		return &t
+	}
+	return json.Marshal(scopeJSON{text(s.Backend), append([]byte{}, s.Backend...), text(s.Tenant), append([]byte{}, s.Tenant...)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Scope) UnmarshalJSON(b []byte) error {
+	var w scopeJSON
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	s.Backend, s.Tenant = w.BackendBase64, w.TenantBase64
+	return nil
 }
 
 // What an entry of a part says.

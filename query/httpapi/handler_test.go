@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/kvjournal/kvjournal/index/reconcile"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
@@ -28,6 +29,10 @@ type source struct {
 }
 
 func (s *source) Engine() (*query.Engine, error) { return s.engine, s.err }
+func (s *source) Reconcile(context.Context, string, reconcile.Request) (*reconcile.Report, error) {
+	return nil, errors.New("no master")
+}
+
 func (s *source) Recorder() *query.RecorderStats { return &query.RecorderStats{BufferMaxBytes: 7} }
 func (s *source) Rebuild(_ context.Context, progress func(applied, total uint64)) error {
 	return s.rebuild(progress)

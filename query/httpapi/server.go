@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/kvjournal/kvjournal/index/reconcile"
 	"github.com/kvjournal/kvjournal/query"
 )
 
@@ -19,6 +20,8 @@ type Source interface {
 	Recorder() *query.RecorderStats
 	// Rebuild computes the index anew; progress is told applied of total offsets.
 	Rebuild(ctx context.Context, progress func(applied, total uint64)) error
+	// Reconcile reads a source's master now; source is empty where only one has a master.
+	Reconcile(ctx context.Context, source string, r reconcile.Request) (*reconcile.Report, error)
 }
 
 const (
@@ -35,6 +38,7 @@ const (
 //	GET  /v1/NAME?…           the questions of Questions, e.g. /v1/gaps?source=S; with progress=true there are lines
 //	                          {"progress":{"done":…,"total":…}} between those of the answer
 //	GET  /v1/stats
+//	POST /v1/reconcile?source=S&audit=B&dry_run=B&snapshot=FILE   lines {"progress":…} and {"begun":h}, at the end the report
 //	POST /v1/rebuild          lines {"applied":…,"total":…}, at the end {"done":true} or {"error":…}
 //
 // An error before the first line is a status and {"error":…}; behind it, a last line {"error":…}.
@@ -45,6 +49,7 @@ func Handler(s Source) http.Handler {
 		mux.HandleFunc("GET /v1/"+name, func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, answer(name)) })
 	}
 	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
+	mux.HandleFunc("POST /v1/reconcile", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, reconcileNow(s)) })
 	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
 	return mux
 }

@@ -32,7 +32,9 @@ type Config struct {
 	Dir      string
 	Sources  []SourceConfig
 	Recorder recorder.Options
-	Log      *slog.Logger
+	// Master says how the sources' masters are asked.
+	Master MasterConfig
+	Log    *slog.Logger
 }
 
 // Service records, indexes and answers, all in one process.
@@ -43,6 +45,7 @@ type Service struct {
 	rec     *recorder.Recorder
 	cache   *pebble.Cache
 	dir     string
+	masters []*masters
 
 	counted  query.CountCache
 	index    atomic.Pointer[index.Index]
@@ -97,6 +100,15 @@ func (s *Service) start(c Config) error {
 	if s.rec, err = recorder.New(s.journal, sources, c.Recorder); err != nil {
 		return err
 	}
+	for _, source := range sources {
+		m, err := s.newMasters(source, c.Master)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			s.masters = append(s.masters, m)
+		}
+	}
 	listener, unlisten, err := listen(c.Dir)
 	if err != nil {
 		return err
@@ -120,6 +132,9 @@ func (s *Service) start(c Config) error {
 	})
 	indexing, stopIndexing := context.WithCancel(context.Background())
 	s.work.Go(func() { s.keepIndex(indexing) })
+	for _, m := range s.masters {
+		m.start(s.ctx, s)
+	}
 	go func() {
 		defer close(s.done)
 		s.err = s.rec.Run(s.ctx)
@@ -134,6 +149,9 @@ func (s *Service) start(c Config) error {
 		questions.Wait() // nobody reads any more
 		stopIndexing()
 		s.work.Wait()
+		for _, m := range s.masters {
+			m.close()
+		}
 		s.err = errors.Join(s.err, s.close())
 	}()
 	return nil
@@ -220,13 +238,17 @@ func (s *Service) Engine() (*query.Engine, error) {
 	if x == nil {
 		return nil, errors.New("the recorder is just opening its index; ask again")
 	}
-	return &query.Engine{Journal: s.journal, Index: x, Live: s.rec.Connected, Counted: &s.counted}, nil
+	return &query.Engine{Journal: s.journal, Index: x, Live: s.rec.Connected, Tail: s.tail, Counted: &s.counted}, nil
 }
 
 // Recorder implements httpapi.Source.
 func (s *Service) Recorder() *query.RecorderStats {
 	bytes, most := s.rec.Buffered()
-	return &query.RecorderStats{BufferBytes: bytes, BufferMaxBytes: most, UptimeSeconds: int64(time.Since(s.begun).Seconds())}
+	st := &query.RecorderStats{BufferBytes: bytes, BufferMaxBytes: most, UptimeSeconds: int64(time.Since(s.begun).Seconds())}
+	for _, m := range s.masters {
+		st.Masters = append(st.Masters, m.stats()...)
+	}
+	return st
 }
 
 // Rebuild implements httpapi.Source.

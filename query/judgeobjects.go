@@ -1,0 +1,51 @@
+package query
+
+import (
+	"errors"
+	"math"
+
+	"github.com/kvjournal/kvjournal/index"
+	"github.com/kvjournal/kvjournal/index/reconcile"
+	"github.com/kvjournal/kvjournal/journal"
+)
+
+// JudgeObjects is the reconcile.Judge of the engine: what lookup would say about the position, object by object.
+func (e *Engine) JudgeObjects(v *index.View, scope *index.Scope, at index.Position) (func([]reconcile.Medium, *index.Walk) ([]reconcile.Medium, error), error) {
+	m, err := e.momentAt(v, scope.Source, at)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newScopeAt(v, scope, "", m)
+	if err != nil {
+		return nil, err
+	}
+	var o standing
+	return func(dst []reconcile.Medium, w *index.Walk) ([]reconcile.Medium, error) {
+		if err := o.read(w, s, false); err != nil || !o.seen {
+			return dst, err
+		}
+		for i := range o.media {
+			md := &o.media[i]
+			dst = append(dst, reconcile.Medium{Name: md.name, Present: md.present, Sure: md.confirmed()})
+		}
+		return dst, nil
+	}, nil
+}
+
+// momentAt is a position of a source as a moment, in a view that holds all up to there.
+func (e *Engine) momentAt(v *index.View, source uint32, at index.Position) (*moment, error) {
+	m := &moment{source: source, at: at}
+	last, err := e.Journal.LastBatch(source, at.Offset)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return nil, err
+	}
+	m.last, m.epoch = placeOf(&last), last.Epoch
+	if last.InWindow {
+		m.unproven = recordDoubt(DoubtWindow, &last)
+	}
+	if m.mark, m.hasMark, err = v.Mark(source, min(at.Offset, math.MaxUint64-1)); err != nil {
+		return nil, err
+	}
+	m.flagged, err = v.Flagged(source)
+	return m, err
+}
