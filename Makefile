@@ -12,7 +12,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 PACKAGES := ./...
 
-.PHONY: help setup build run test lint bench figures past doubts crash fuzz clean
+.PHONY: help setup build run test lint bench figures past doubts reconcile crash fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,9 @@ past: build ## what questions about the past cost, on 20 million events
 
 doubts: build ## how long a million doubts take to resolve with the master, under load
 	bash cmd/kvjournal/packaging/doubts.sh
+
+reconcile: setup ## ten minutes of losses and restarts beside a master: nothing confirmed is wrong
+	KVJOURNAL_RECONCILE=10m go test -run 'ReconcileUnderLosses' -timeout 30m -v ./cmd/kvjournal
 
 crash: setup ## kill -9 of a real recorder under load, KILLS=20 times
 	KVJOURNAL_KILLS=$(KILLS) go test -run 'Kill' -timeout 60m -v ./cmd/kvjournal

@@ -17,6 +17,7 @@ type lived struct {
 	*simulation
 	dir      string
 	endpoint string
+	master   string // its admin URL
 	rec      *process
 }
 
@@ -24,13 +25,8 @@ type lived struct {
 func liveWithMaster(t *testing.T, change func(*mooncaketest.SimOptions), more ...string) *lived {
 	t.Helper()
 	s := newSimulation(t, change)
-	admin, err := mooncaketest.NewAdmin(s.Sim, mooncaketest.AdminOptions{}).Serve("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { admin.Close() })
-	l := &lived{simulation: s, dir: filepath.Join(t.TempDir(), "data"), endpoint: s.Endpoint()}
-	l.rec = record(t, l.dir, l.endpoint, append([]string{"--master", admin.URL()}, more...)...)
+	l := &lived{simulation: s, dir: filepath.Join(t.TempDir(), "data"), endpoint: s.Endpoint(), master: s.withAdmin(t)}
+	l.rec = record(t, l.dir, l.endpoint, append([]string{"--master", l.master}, more...)...)
 	connected(t, l.dir, true)
 	return l
 }
@@ -69,7 +65,7 @@ func TestReconcileUnderLosses(t *testing.T) {
 		o.Store.RacyClears = false
 	})
 	l.run(t)
-	l.wait(t)
+	l.waitFor(t, duration+patience)
 	quiet(t, l.dir)
 	l.rec.stop(t)
 

@@ -52,12 +52,17 @@ func (s *simulation) run(t *testing.T) {
 
 func (s *simulation) wait(t *testing.T) {
 	t.Helper()
+	s.waitFor(t, patience)
+}
+
+func (s *simulation) waitFor(t *testing.T, most time.Duration) {
+	t.Helper()
 	select {
 	case err := <-s.ended:
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(most):
 		t.Fatal("the publisher does not end")
 	}
 }
