@@ -10,12 +10,11 @@ func newActivity() *cobra.Command {
 		Long: `Counts events by the publisher's clock, in buckets of time, and marks the buckets in which something was lost: gaps,
 restarts, reconnects and damaged messages (what each cause means: kvjournal gaps --help).
 
-  kvjournal activity                        all that was recorded, in about 40 to 60 buckets
+` + whenHelp,
+		Example: `  kvjournal activity                   # all that was recorded, in about 40 to 60 buckets
   kvjournal activity --from -1h --bucket 1m
   kvjournal activity --tenant t1 --medium cpu --type removed
-  kvjournal activity --output json          one line a bucket, with the counts by type, medium and tenant
-
-` + whenHelp,
+  kvjournal activity --output json     # a line for each bucket: counts by type, medium and tenant`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return a.ask("activity", "counting events", activityPlot) },
 	}

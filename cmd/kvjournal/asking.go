@@ -88,6 +88,14 @@ func (a *asking) values() url.Values {
 	return v
 }
 
+// oneKey checks that a command is given one KEY.
+func oneKey(_ *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return usageError(fmt.Errorf("give one KEY, in quotes where it holds blanks; got %d: %q", len(args), args))
+}
+
 // key takes the object's key from the command line; inBase64 tells that it is written so.
 func (a *asking) key(key string, inBase64 bool) error {
 	if !inBase64 {

@@ -32,7 +32,7 @@ A table shows the first 50 changes and the sums. JSON has all changes; with --su
 
 ` + whenHelp,
 		Example: `  kvjournal diff --dir /var/lib/kvjournal --from -10m --to -5m
-  kvjournal diff --dir DIR --from 2026-11-29T12:00:00Z --to 2026-11-29T12:03:00Z --medium cpu --tenant tenant-1
+  kvjournal diff --dir DIR --from 2026-11-29T12:00:00Z --to 2026-11-29T12:03:00Z --medium cpu
   kvjournal diff --dir DIR --from offset:1200 --summary --output json`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +72,7 @@ type diffShow struct {
 	scope string
 }
 
-var diffWidths = []int{29, 6, 6, 22, 15}
+var diffWidths = []int{26, 7, 21, 19, 19}
 
 func (t *diffShow) show(line []byte) error {
 	if bytes.HasPrefix(line, []byte(`{"gained":`)) {
@@ -88,15 +88,19 @@ func (t *diffShow) show(line []byte) error {
 		return err
 	}
 	if t.n == 0 {
-		t.out.row(diffWidths, "OBJECT", "CHANGE", "MEDIUM", "BY", "BEFORE", "AFTER")
+		t.out.row(diffWidths, "OBJECT", "CHANGE", "BY", "BEFORE", "AFTER")
 	}
 	t.n++
 	if scope := scopeWords(&c.Name); scope != t.scope {
 		t.scope = scope
 		t.out.row(nil, shorten(scope, tableWidth))
 	}
-	t.out.row(diffWidths, "  "+shorten(printable(c.Name.Key), diffWidths[0]-2), c.Change, shorten(printable(query.Bytes(c.Medium)), 6),
-		changedBy(c.Event), certaintyWords(c.CertaintyFrom, c.DoubtFrom), certaintyWords(c.CertaintyTo, c.DoubtTo))
+	sign := "+"
+	if c.Change == query.Lost {
+		sign = "-"
+	}
+	t.out.row(diffWidths, "  "+shorten(printable(c.Name.Key), diffWidths[0]-2), sign+shorten(printable(query.Bytes(c.Medium)), diffWidths[1]-1),
+		shorten(changedBy(c.Event), diffWidths[2]), certaintyWords(c.CertaintyFrom, c.DoubtFrom), certaintyWords(c.CertaintyTo, c.DoubtTo))
 	return nil
 }
 
@@ -122,7 +126,7 @@ func certaintyWords(certainty string, d *query.Doubt) string {
 	if d.Cause == query.DoubtNoEvidence {
 		return "not known"
 	}
-	return "? " + shorten(d.Cause, 18)
+	return "? " + shorten(d.Cause, 17)
 }
 
 func (t *diffShow) summary(s *query.DiffSummary) {
@@ -136,7 +140,7 @@ func (t *diffShow) summary(s *query.DiffSummary) {
 		out.row(nil, fmt.Sprintf("… and %s more: see all with --limit 0", number(changes-t.n)))
 		fallthrough
 	default:
-		out.row(nil, "  BY: epoch/seq and publisher time of the event. BEFORE, AFTER: how sure the state is; ?: the doubt.")
+		out.row(nil, "  +: gained on a medium, -: lost. BY: epoch/seq and publisher time of the event.")
 		out.row(nil)
 	}
 	for i := range s.From {
@@ -146,16 +150,14 @@ func (t *diffShow) summary(s *query.DiffSummary) {
 		}
 	}
 	sure := s.GainedConfirmed + s.LostConfirmed
-	out.row(nil, fmt.Sprintf("%s %s between, %s %s of %s %s, %s of them confirmed", number(s.Events), plural(s.Events, "event", "events"),
+	out.say(fmt.Sprintf("%s %s between, %s %s of %s %s; what %s of them came to is confirmed", number(s.Events), plural(s.Events, "event", "events"),
 		number(changes), plural(changes, "change", "changes"), number(s.Objects), plural(s.Objects, "object", "objects"), number(sure)))
 	if changes > 0 {
 		t.tallies(s)
 	}
 	out.row(nil)
 	for _, line := range doubtWords(s) {
-		for _, l := range wrap(line, tableWidth) {
-			out.row(nil, l)
-		}
+		out.say(line)
 	}
 }
 

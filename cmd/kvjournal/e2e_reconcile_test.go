@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,9 +82,11 @@ func TestReconcileUnderLosses(t *testing.T) {
 	all := gaps(t, l.dir)
 	n := readings(t, l.dir)
 	t.Logf("%d objects, %d readings, %d checkpoints, gaps %v", len(objects), n, len(truth), count(all))
+	resolvedIn(t, l.dir, all)
 	if n == 0 || len(all) == 0 {
 		t.Fatal("nothing was lost, or nothing was reconciled")
 	}
+	truth = some(truth, 40)
 	judgeAll(t, l.dir, truth, objects)
 	// Long after the last loss everything of the tenant default is sure again; the other tenants' doubts stay.
 	var sum tally
@@ -103,6 +106,17 @@ func TestReconcileUnderLosses(t *testing.T) {
 			t.Fatalf("with the master gone a rebuild answers otherwise:\n%s\n%s", before[i], line)
 		}
 	}
+}
+
+// some are at most n checkpoints, spread over all: a long run makes more than can be judged soon.
+func some(truth []checkpoint, n int) []checkpoint {
+	var out []checkpoint
+	for i := range truth {
+		if len(truth) <= n || i*n/len(truth) != (i-1)*n/len(truth) || i == 0 {
+			out = append(out, truth[i])
+		}
+	}
+	return out
 }
 
 // withoutAge is an answer without what time itself changes.
@@ -186,4 +200,44 @@ func TestNowIsProven(t *testing.T) {
 	l.stop()
 	l.wait(t)
 	l.rec.stop(t)
+}
+
+// resolvedIn logs how long it took from each loss to the end of the first reading that began behind it.
+func resolvedIn(t *testing.T, dir string, all []query.GapOut) {
+	t.Helper()
+	type line struct {
+		Offset   uint64     `json:"offset"`
+		Type     string     `json:"type"`
+		Received query.Time `json:"received"`
+	}
+	type read struct {
+		begun uint64
+		ended query.Time
+	}
+	var reads []read
+	var begun uint64
+	for _, text := range kvjournal(t, "log", "--dir", dir, "--type", "reconciliation_begun,reconciliation_ended", "--output", "json").answered(t) {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Type == "reconciliation_begun" {
+			begun = l.Offset
+		} else {
+			reads = append(reads, read{begun, l.Received})
+		}
+	}
+	var took []time.Duration
+	open := 0
+	for _, g := range all {
+		i := slices.IndexFunc(reads, func(r read) bool { return r.begun > g.FirstOffsetAfter })
+		if i < 0 {
+			open++
+			continue
+		}
+		took = append(took, reads[i].ended.Sub(g.Received.Time))
+	}
+	if slices.Sort(took); len(took) > 0 {
+		t.Logf("from a loss to the end of the first reading behind it: median %v, 90 %% %v, at most %v; %d losses have none", took[len(took)/2], took[len(took)*9/10], took[len(took)-1], open)
+	}
 }

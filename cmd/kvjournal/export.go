@@ -29,20 +29,20 @@ func newExport() *cobra.Command {
 		Short: "A span of a source as a .kvcap capture or as ndjson, exactly as it was received",
 		Long: `Writes what was recorded of one source between two moments.
 
-  kvcap   a capture: all frames of each message, when it was received, and when the connection came and went. Imported
-          elsewhere it gives the answers and gaps of the stream alone: a time when no recorder ran becomes a broken
-          connection (recorder_down is then disconnected), and a span that does not begin with the publisher's first
-          message begins with late_join.
-  ndjson  a JSON object a line: every record, the recorder's own too, with its frames in base64 and its decoded events.
-
-  kvjournal export --from -1h --out incident.kvcap.zst
-  kvjournal import --dir /tmp/incident incident.kvcap.zst
-  kvjournal export --format ndjson --from offset:1000 --to offset:2000
+  kvcap   a capture: all frames of each message, when it was received, and when the connection came
+          and went. Imported elsewhere it gives the answers and gaps of the stream alone: a time
+          when no recorder ran becomes a broken connection (recorder_down is then disconnected), and
+          a span that does not begin with the publisher's first message begins with late_join.
+  ndjson  a JSON object a line: every record, the recorder's own too, with its frames in base64 and
+          its decoded events.
 
 A FILE that ends in .zst is compressed. It appears under its name when it is whole: an export that fails or is
 interrupted leaves nothing behind.
 
 ` + whenHelp,
+		Example: `  kvjournal export --from -1h --out incident.kvcap.zst
+  kvjournal import --dir /tmp/incident incident.kvcap.zst     # there
+  kvjournal export --format ndjson --from offset:1000 --to offset:2000`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "kvcap" && format != "ndjson" {
@@ -50,13 +50,22 @@ interrupted leaves nothing behind.
 			}
 			a.fixed.Set("format", format)
 			if path != "-" {
-				return exportFile(path, force, func(w io.Writer) error { return a.export(w, format) })
+				var records uint64
+				err := exportFile(path, force, func(w io.Writer) (err error) {
+					records, err = a.export(w, format)
+					return err
+				})
+				if err == nil {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s %s\n", path, number(records), plural(records, "record", "records"))
+				}
+				return err
 			}
 			if format == "kvcap" && isTerminal(cmd.OutOrStdout()) {
 				return usageError(errors.New("a capture is bytes that a terminal cannot show: name a file with --out FILE.kvcap.zst, or use --format ndjson"))
 			}
 			out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
-			return errors.Join(a.export(out, format), out.Flush())
+			_, err := a.export(out, format)
+			return errors.Join(err, out.Flush())
 		},
 	}
 	a = &asking{cmd: cmd, fixed: url.Values{}, output: "json"}
@@ -69,11 +78,11 @@ interrupted leaves nothing behind.
 	return cmd
 }
 
-// export writes the answer to w in its format.
-func (a *asking) export(w io.Writer, format string) (err error) {
+// export writes the answer to w in its format, and counts its records.
+func (a *asking) export(w io.Writer, format string) (records uint64, err error) {
 	t, err := openTarget(a.cmd.Context(), a.dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer t.Close()
 	show := func(line []byte) error {
@@ -87,7 +96,7 @@ func (a *asking) export(w io.Writer, format string) (err error) {
 	if format == "kvcap" {
 		out, err := capture.NewWriter(w)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		var rec capture.Record
 		var in query.CaptureJSON
@@ -99,10 +108,14 @@ func (a *asking) export(w io.Writer, format string) (err error) {
 			return out.Write(rec)
 		}
 	}
-	if err := t.question(a.cmd.Context(), "export", a.values(), "exporting", show); err != nil {
-		return err
+	err = t.question(a.cmd.Context(), "export", a.values(), "exporting", func(line []byte) error {
+		records++
+		return show(line)
+	})
+	if err != nil {
+		return records, err
 	}
-	return finish()
+	return records, finish()
 }
 
 // exportFile has write fill a new file beside path, compressed if path ends in .zst, which takes that name when it is whole and on

@@ -41,7 +41,9 @@ var gapCauses = []struct{ name, what, do string }{
 func gapHelp() string {
 	var b strings.Builder
 	for _, c := range gapCauses {
-		fmt.Fprintf(&b, "  %s: %s.\n      %s\n", c.name, c.what, c.do)
+		for _, line := range append(hanging("  "+c.name+": "+c.what+".", tableWidth, 4), hanging("      "+c.do, tableWidth, 6)...) {
+			b.WriteString(line + "\n")
+		}
 	}
 	return b.String()
 }
@@ -53,6 +55,9 @@ func newGaps() *cobra.Command {
 		Short: "What was lost: each gap, restart and damaged message, why, and what it put in doubt",
 		Long: `Each loss as a later message showed it: how many sequence numbers are missing, how many events that was where it
 can be told, the cause, and how many objects it put in doubt.
+
+TIME is the publisher's time of the message that showed it, and it happened WITHIN so long before: since the message
+before the loss.
 
 OBJECTS IN DOUBT is "newly of present": so many objects were surely present until the loss and no longer are, of so many
 that were present then as last known. The rest was in doubt already. An object is sure again with its next event.
@@ -86,28 +91,29 @@ The causes, and what to do:
 
 // gapTable shows losses to a person, source by source, and at the end what to do about each cause.
 func gapTable(out printer) (show func([]byte) error, end func()) {
-	widths := []int{23, 17, missingWidth, 16}
-	n, source := 0, ""
+	widths := []int{12, 8, 17, missingWidth, 15}
+	n, heading := 0, ""
 	causes := map[string]bool{}
 	show = func(line []byte) error {
 		var g query.GapOut
 		if err := json.Unmarshal(line, &g); err != nil {
 			return err
 		}
-		if n == 0 || g.Source != source {
-			if n > 0 {
-				out.row(nil)
-			}
-			out.row(nil, "source "+shorten(printable(query.Bytes(g.Source)), 80))
-			out.row(widths, "TIME (UTC)", "CAUSE", "MISSING SEQ", "LOST EVENTS", "OBJECTS IN DOUBT")
-		}
-		n, source = n+1, g.Source
-		causes[g.Cause] = true
 		when := g.TimeAfter
 		if when == nil {
 			when = g.Received
 		}
-		out.row(widths, clock(when), g.Cause, missing(&g), lost(&g), inDoubt(g.InDoubt))
+		day, at, _ := strings.Cut(clock(when), " ")
+		if n == 0 {
+			out.row(widths, "TIME (UTC)", "WITHIN", "CAUSE", "MISSING SEQ", "LOST EVENTS", "OBJECTS IN DOUBT")
+		}
+		if h := "-- " + day + ", source " + shorten(printable(query.Bytes(g.Source)), 60); h != heading {
+			heading = h
+			out.row(nil, h)
+		}
+		n++
+		causes[g.Cause] = true
+		out.row(widths, at, within(&g), g.Cause, missing(&g), lost(&g), inDoubt(g.InDoubt))
 		return nil
 	}
 	end = func() {
@@ -125,14 +131,22 @@ func adviseOn(out printer, causes map[string]bool) {
 	out.row(nil)
 	for _, c := range gapCauses {
 		if causes[c.name] {
-			out.row(nil, c.name+": "+c.what+".")
-			out.row(nil, "  "+c.do+".")
+			out.say(c.name + ": " + c.what + ".")
+			out.say("  " + c.do + ".")
 		}
 	}
 }
 
+// within tells how long before the loss showed it may have begun: the time between the batches around it.
+func within(g *query.GapOut) string {
+	if g.TimeBefore == nil || g.TimeAfter == nil || g.TimeAfter.Before(g.TimeBefore.Time) {
+		return "-"
+	}
+	return span(g.TimeAfter.Sub(g.TimeBefore.Time).Milliseconds())
+}
+
 // missingWidth is how wide missing numbers are shown.
-const missingWidth = 21
+const missingWidth = 20
 
 // missing shows the missing numbers, with the epoch before them as in seq:EPOCH/N.
 func missing(g *query.GapOut) string {
@@ -171,7 +185,7 @@ func between(least, most uint64) string {
 	if least == most {
 		return roughly(least)
 	}
-	return roughly(least) + " to " + roughly(most)
+	return roughly(least) + "-" + roughly(most)
 }
 
 func inDoubt(d *query.InDoubt) string {
@@ -198,7 +212,7 @@ func roughly(n uint64) string {
 
 // gapSummaryTable shows losses by cause and hour.
 func gapSummaryTable(out printer) (show func([]byte) error, end func()) {
-	widths := []int{17, 17, 8, 12, 18}
+	widths := []int{17, 17, 8, 12, 19}
 	causes := map[string]bool{}
 	show = func(line []byte) error {
 		var h query.GapsHour

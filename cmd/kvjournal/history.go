@@ -35,7 +35,7 @@ Without --limit the table has the newest 100 lines of each object, JSON has all.
 		Example: `  kvjournal history --dir /var/lib/kvjournal 7b3e52f4…_0_k
   kvjournal history --dir DIR --tenant tenant-1 --from -10m --limit 20 KEY
   kvjournal history --dir DIR --output json --raw KEY`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.key(args[0], inBase64); err != nil {
 				return err
@@ -65,10 +65,7 @@ func (a *asking) object() {
 	a.bytes("tenant", "tenant_id", `tenant_id (default: "default")`)
 }
 
-var historyWidths = []int{12, 8, 9, 15, 24}
-
-// tableWidth is how wide text is that is no table.
-const tableWidth = 100
+var historyWidths = []int{12, 9, 11, 14, 22}
 
 // historyTable shows histories to a person.
 func historyTable(out printer) (show func([]byte) error, end func()) {
@@ -114,7 +111,7 @@ func (h *historyShow) showNote(n *query.HistoryNote) {
 			h.out.row(nil)
 		}
 		h.out.row(nil, shorten(printable(n.Key), tableWidth))
-		h.out.row(nil, fmt.Sprintf("  source %s, backend %s, tenant %s", n.Source, printable(n.Backend), printable(n.Tenant)))
+		h.out.row(nil, fmt.Sprintf("  source %s, backend %s, tenant %s", shorten(printable(query.Bytes(n.Source)), 24), shorten(printable(n.Backend), 24), shorten(printable(n.Tenant), 24)))
 		h.note, h.day, h.lines = *n, "", 0
 	case query.NoteRest:
 		switch {
@@ -136,9 +133,7 @@ func (h *historyShow) showNote(n *query.HistoryNote) {
 			h.out.row(nil, fmt.Sprintf("  --source %s --backend %s --tenant %s", shellQuote(e.Source), shellQuote(string(e.Backend)), shellQuote(string(e.Tenant))))
 		}
 		if len(n.Elsewhere) == 0 {
-			for _, s := range paragraph("Look at the key's spelling (a key of any bytes goes in with --base64), at --tenant, and at `kvjournal gaps`: an event that was lost may have named it.", tableWidth) {
-				h.out.row(nil, s)
-			}
+			h.out.say("Look at the key's spelling (a key of any bytes goes in with --base64), at --tenant, and at `kvjournal gaps`: an event that was lost may have named it.")
 		}
 	}
 }
@@ -294,25 +289,8 @@ func (h *historyShow) raw(what string, object json.RawMessage) {
 		if err := dec.Decode(&v); err != nil {
 			return
 		}
-		h.out.row(nil, "    "+shorten(fmt.Sprintf("%s %s: %s", what, printable(query.Bytes(fmt.Sprint(name))), v), tableWidth-4))
+		h.out.row(nil, "    "+shorten(harmless(fmt.Sprintf("%s %s: %s", what, name, v)), tableWidth-4))
 	}
-}
-
-// paragraph breaks text into lines of at most width runes, between words.
-func paragraph(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }
 
 // shellQuote writes s so that a shell reads it as one word.

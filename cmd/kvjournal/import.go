@@ -23,6 +23,8 @@ func newImport() *cobra.Command {
 recorded stream. The whole file is checked first; a damaged one changes nothing. An import that is interrupted keeps
 what it has, and goes on there when it is started again. The same capture into the same source twice is
 refused, unless --again is given.`,
+		Example: `  kvjournal import --dir DIR --source night night.kvcap.zst
+  kvjournal import --dir DIR monday.kvcap.zst tuesday.kvcap.zst     # a source for each`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()

@@ -22,12 +22,8 @@ func newLog() *cobra.Command {
 		Long: `Prints what was recorded between two moments, in the order of offsets: each event, and between them each gap, each
 damaged or repeated message, and when the connection and the recorder came and went.
 
-  kvjournal log --from 2026-11-29T12:00:00Z --to 2026-11-29T12:05:00Z
-  kvjournal log --from -10m --type removed,cleared --tenant t1
-  kvjournal log --key K                     every event of one object; a cleared of its scope is one too
-  kvjournal log --type fact                 gaps, connections and recorders only
-  kvjournal log --from -1m --follow         and what comes from then on, until Ctrl-C
-  kvjournal log --raw > messages.msgpack    the payloads, one MessagePack value behind the other
+With --key, every event of one object is shown; a cleared of its scope is one too (of every tenant, unless
+--tenant names the object's).
 
 --type takes stored, removed, cleared (or event for all three), gap, damaged, duplicate, empty, connected, disconnected,
 recorder_started, recorder_stopped, tail_lost (or fact for all that are no events), with commas between. Where objects are
@@ -39,6 +35,12 @@ With --raw a message is shown if any of its events is wanted. Damaged messages a
 behind one could be read, unless --type damaged asks for them. --output json has all frames of each, in base64.
 
 ` + whenHelp,
+		Example: `  kvjournal log --from 2026-11-29T12:00:00Z --to 2026-11-29T12:05:00Z
+  kvjournal log --from -10m --type removed,cleared --tenant t1
+  kvjournal log --key KEY
+  kvjournal log --type fact                 # gaps, connections and recorders only
+  kvjournal log --from -1m --follow         # and what comes from then on, until Ctrl-C
+  kvjournal log --raw > messages.msgpack    # the payloads, one MessagePack value behind the other`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			table := logTable
@@ -126,7 +128,7 @@ func logTable(out printer) (show func([]byte) error, end func()) {
 		}
 		cells := []string{fmt.Sprint(l.Offset), at.Format("15:04:05.000"), place}
 		if l.Event == 0 {
-			for i, text := range wrap(factText(&l), 100-39) {
+			for i, text := range hanging(factText(&l), tableWidth-41, 3) {
 				if i > 0 {
 					cells = []string{"", "", ""}
 				}
@@ -151,19 +153,6 @@ func logTable(out printer) (show func([]byte) error, end func()) {
 		}
 	}
 	return show, end
-}
-
-// wrap breaks text at blanks, so that no line is longer than width unless a word is; all but the first are indented as its mark is.
-func wrap(text string, width int) []string {
-	var lines []string
-	for len([]rune(text)) > width {
-		at := strings.LastIndexByte(string([]rune(text)[:width+1]), ' ')
-		if at <= 3 {
-			break
-		}
-		lines, text = append(lines, text[:at]), "   "+text[at+1:]
-	}
-	return append(lines, shorten(text, width))
 }
 
 // factText says what a line that is no event tells of.

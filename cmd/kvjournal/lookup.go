@@ -40,7 +40,8 @@ offset:N, seq:EPOCH/N, or now (strict: confirmed only if the master's counters p
 of the first three also as …_base64. There is one answer a line, in the same order.`,
 		Example: `  kvjournal lookup --dir /var/lib/kvjournal 7b3e52f4…_0_k
   kvjournal lookup --dir /var/lib/kvjournal --tenant tenant-1 --at 2026-11-29T12:03:00Z KEY
-  printf '{"object_key":"k1"}\n{"object_key":"k2"}\n' | kvjournal lookup --dir DIR --stdin --output json`,
+  printf '{"object_key":"k1"}\n{"object_key":"k2"}\n' |
+      kvjournal lookup --dir DIR --stdin --output json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(f.output); err != nil {
 				return err
@@ -140,52 +141,70 @@ func answerTable(out printer) func([]byte) error {
 			if i == 0 {
 				object = shorten(printable(a.Key), widths[0])
 			}
-			out.row(widths, object, name, m.State, m.Certainty, reason(&m))
+			medium := printable(query.Bytes(name))
+			if columns(medium) > widths[1] {
+				out.row(widths, object, shorten(medium, tableWidth-widths[0]-2))
+				object, medium = "", ""
+			}
+			for i, why := range reason(&m) {
+				cells := []string{object, medium, m.State, m.Certainty}
+				if i > 0 {
+					cells = []string{"", "", "", ""}
+				}
+				out.row(widths, append(cells, shorten(why, tableWidth-62))...)
+			}
 		}
-		out.row(nil, "  "+asOf(&a))
+		where, when := asOf(&a)
+		if columns(where)+columns(when)+4 <= tableWidth {
+			out.row(nil, "  "+where+"; "+when)
+			return nil
+		}
+		out.row(nil, "  "+where+";")
+		out.row(nil, "  "+when)
 		return nil
 	}
 }
 
-// reason tells in a few words what an answer rests on, and what casts doubt on it.
-func reason(m *query.MediumOut) string {
-	s := ""
+// reason tells in a few words what an answer rests on, and on another line what casts doubt on it.
+func reason(m *query.MediumOut) (lines []string) {
 	if e := m.Evidence; e != nil {
-		s = fmt.Sprintf("%s seq %d/%d", e.Cause, e.Epoch, e.Seq)
+		s := fmt.Sprintf("%s seq %d/%d", e.Cause, e.Epoch, e.Seq)
 		if e.Time != nil {
 			s += " at " + e.Time.UTC().Format("15:04:05.000")
 		}
+		lines = append(lines, s)
 	}
 	if d := m.Doubt; d != nil {
-		if s != "" {
-			s += "; "
-		}
-		s += "doubt: " + d.Cause
+		s := "doubt: " + d.Cause
 		if d.Offset != 0 {
 			s += fmt.Sprintf(" at offset %d", d.Offset)
 		}
+		lines = append(lines, s)
 	}
-	return s
+	if len(lines) == 0 {
+		lines = []string{""}
+	}
+	return lines
 }
 
-func asOf(a *query.Answer) string {
-	var where string
+// asOf tells which scope and which moment an answer is about.
+func asOf(a *query.Answer) (where, when string) {
 	if a.Source != "" {
-		where = fmt.Sprintf("source %s, ", a.Source)
+		where = "source " + shorten(printable(query.Bytes(a.Source)), 24) + ", "
 	}
 	if a.Backend != nil {
-		where += fmt.Sprintf("backend %s, ", printable(a.Backend))
+		where += "backend " + shorten(printable(a.Backend), 24) + ", "
 	}
-	where += fmt.Sprintf("tenant %s; ", printable(a.Tenant))
+	where += "tenant " + shorten(printable(a.Tenant), 24)
 	if a.AsOf.Offset == 0 {
-		return where + "nothing recorded by then"
+		return where, "nothing recorded by then"
 	}
-	s := fmt.Sprintf("%sas of offset %d", where, a.AsOf.Offset)
+	when = fmt.Sprintf("as of offset %d", a.AsOf.Offset)
 	if a.AsOf.Time != nil {
-		s += ", " + clock(a.AsOf.Time)
+		when += ", " + clock(a.AsOf.Time)
 	}
 	if a.AsOf.Live {
-		s += ", live"
+		when += ", live"
 	}
-	return s
+	return where, when
 }

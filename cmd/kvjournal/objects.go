@@ -93,8 +93,8 @@ type objectsShow struct {
 	last  query.ObjectOut
 }
 
-// objectWidths leave 24 characters to the group.
-var objectWidths = []int{30, 20, 20, 24}
+// objectWidths leave room for the longest cause of a doubt.
+var objectWidths = []int{26, 26, 26, 16}
 
 func (t *objectsShow) show(line []byte) error {
 	var o query.ObjectOut
@@ -109,7 +109,7 @@ func (t *objectsShow) show(line []byte) error {
 		if t.n > 0 {
 			t.out.row(nil)
 		}
-		where, when, _ := strings.Cut(asOf(&o.Answer), "; ")
+		where, when := asOf(&o.Answer)
 		t.out.row(nil, where)
 		t.out.row(nil, "  "+when)
 		t.out.row(objectWidths, "OBJECT", "CPU", "DISK", "GROUP")
@@ -146,21 +146,26 @@ func mediumWords(m query.MediumOut) string {
 	if m.Evidence == nil && m.Doubt != nil && m.Doubt.Cause == query.DoubtNoEvidence {
 		return "-" // nothing was ever said about it
 	}
-	return shorten(s, 20)
+	return shorten(s, objectWidths[1])
 }
 
 func (t *objectsShow) end() {
 	switch {
 	case t.n == 0:
-		t.out.row(nil, "No object matches. Absent ones are shown with --state any; see `kvjournal stats` for what is recorded.")
+		t.out.say("No object matches. Absent ones are shown with --state any; see `kvjournal stats` for what is recorded.")
 		return
 	case t.more:
-		t.out.row(nil, fmt.Sprintf("\nThere are more than these %s objects. Go on with --after, see all with --limit 0, or count them with --count:", number(t.n)))
-		t.out.row(nil, "  --after "+shellQuote(afterName(&t.last.Name)))
+		t.out.row(nil)
+		t.out.say(fmt.Sprintf("There are more than these %s objects. --limit 0 shows all, --count counts them; to go on:", number(t.n)))
+		if after := shellQuote(afterName(&t.last.Name)); len(after) <= commandWidth {
+			t.out.row(nil, "  --after "+after)
+		} else {
+			t.out.row(nil, "  --after and the last line of --output json: the key is long")
+		}
 	default:
 		t.out.row(nil, "\n"+number(t.n)+" "+plural(t.n, "object", "objects")+".")
 	}
-	t.out.row(nil, "A question mark: uncertain, the last known state, and what casts doubt on it. -: never heard of there.")
+	t.out.row(nil, "?: uncertain; the last known state, and what casts doubt on it. -: never heard of there.")
 }
 
 func plural(n uint64, one, many string) string {
@@ -208,7 +213,7 @@ func countTable(out printer) (show func([]byte) error, end func()) {
 		}
 		out.row(nil, fmt.Sprintf("%s %s: %s confirmed, %s uncertain", number(c.Objects), plural(c.Objects, "object", "objects"), number(c.Confirmed), number(c.Uncertain)))
 		out.row(nil)
-		widths := []int{40, 13, 13, 13, 13}
+		widths := []int{44, 12, 12, 12, 12}
 		out.row(widths, "PRESENT ON", "OBJECTS", "CONFIRMED", "UNCERTAIN")
 		for _, m := range c.Media {
 			name := printable(query.Bytes(m.Medium))
@@ -258,10 +263,11 @@ func scopeWords(n *query.Name) string {
 
 // sourceAsOf tells the moment an answer speaks of in one source.
 func sourceAsOf(s *query.SourceAsOf) string {
+	source := "source " + shorten(printable(query.Bytes(s.Source)), 30)
 	if s.Offset == 0 {
-		return "source " + s.Source + ": nothing recorded by then"
+		return source + ": nothing recorded by then"
 	}
-	out := fmt.Sprintf("source %s: as of offset %d", s.Source, s.Offset)
+	out := fmt.Sprintf("%s: as of offset %d", source, s.Offset)
 	if s.Time != nil {
 		out += ", " + clock(s.Time)
 	}

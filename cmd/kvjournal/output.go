@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -28,16 +29,25 @@ func (p printer) line(b []byte) error {
 	return p.WriteByte('\n')
 }
 
-// row writes the cells of a table, each padded to its width; the last is not.
+// row writes the cells of a table, each padded to its width; the last is not, and is cut where the row would be too wide. A lone
+// cell stands as it is.
 func (p printer) row(widths []int, cells ...string) {
+	used := 0
 	for i, c := range cells {
 		if i > 0 {
 			p.WriteString("  ")
+			used += 2
+		}
+		if i > 0 && i == len(cells)-1 {
+			c = shorten(c, max(8, tableWidth-used))
 		}
 		p.WriteString(c)
+		wide := columns(c)
 		if i < len(cells)-1 && i < len(widths) {
-			p.WriteString(strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(c))))
+			p.WriteString(strings.Repeat(" ", max(0, widths[i]-wide)))
+			wide = max(wide, widths[i])
 		}
+		used += wide
 	}
 	p.WriteByte('\n')
 }
@@ -51,14 +61,14 @@ func printable(b query.Bytes) string {
 	return s
 }
 
-// shorten cuts text to width runes, in the middle.
-func shorten(s string, width int) string {
-	r := []rune(s)
-	if len(r) <= width {
-		return s
-	}
-	head := (width - 1) / 2
-	return string(r[:head]) + "…" + string(r[len(r)-(width-1-head):])
+// harmless replaces in text what may do something to a terminal, or cannot be seen.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
 }
 
 // clock shows a time to a person, in UTC.

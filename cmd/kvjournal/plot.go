@@ -113,9 +113,9 @@ func (p *plot) bar(b *query.ActivityBucket) string {
 	if b.Events == 0 {
 		return ""
 	}
-	columns := func(n uint64) int { return int((float64(n)*plotBar + float64(p.most)/2) / float64(p.most)) }
-	whole := max(1, columns(b.ByType.Stored+b.ByType.Removed))
-	stored := min(columns(b.ByType.Stored), whole)
+	part := func(n uint64) int { return int((float64(n)*plotBar + float64(p.most)/2) / float64(p.most)) }
+	whole := max(1, part(b.ByType.Stored+b.ByType.Removed))
+	stored := min(part(b.ByType.Stored), whole)
 	switch {
 	case b.ByType.Stored+b.ByType.Removed == 0:
 		return "·"
@@ -127,11 +127,18 @@ func (p *plot) bar(b *query.ActivityBucket) string {
 	return strings.Repeat("█", stored) + strings.Repeat("▒", max(0, whole-stored))
 }
 
-// lossText names what was lost in a bucket.
+// lossText names what was lost in a bucket, and how many events where that is known and all of one cause.
 func lossText(gaps []query.ActivityGap) string {
 	count := map[string]uint64{}
+	var least, most uint64
+	known := true
 	for _, g := range gaps {
 		count[g.Cause] += g.Count
+		if g.LostEventsMin == nil || g.LostEventsMax == nil {
+			known = false
+			continue
+		}
+		least, most = least+*g.LostEventsMin, most+*g.LostEventsMax
 	}
 	var parts []string
 	for _, cause := range slices.Sorted(maps.Keys(count)) {
@@ -143,6 +150,9 @@ func lossText(gaps []query.ActivityGap) string {
 	}
 	if len(parts) == 0 {
 		return ""
+	}
+	if len(parts) == 1 && known && most > 0 {
+		parts[0] += ": " + between(least, most)
 	}
 	return "! " + strings.Join(parts, ", ")
 }
@@ -213,7 +223,7 @@ func (p *plot) shares(what string, of map[string]uint64, others uint64) {
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
 	line := what + ":"
 	add := func(s string) {
-		if len([]rune(line))+len([]rune(s))+1 > 98 {
+		if columns(line)+columns(s)+1 > tableWidth {
 			p.out.row(nil, line)
 			line = "  "
 		}

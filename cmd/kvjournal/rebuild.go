@@ -20,7 +20,8 @@ func newRebuild() *cobra.Command {
 		Long: `Computes the index anew from the journal, beside the old one, and then exchanges them; the answers are the same. On a
 directory that a recorder writes to, the recorder does it and goes on recording and answering meanwhile. An
 interrupted rebuild changes nothing.`,
-		Args: usageArgs(cobra.NoArgs),
+		Example: `  kvjournal rebuild --dir /var/lib/kvjournal`,
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, begun := cmd.Context(), time.Now()
 			progress := progressOn(os.Stderr, "rebuilding the index")

@@ -14,7 +14,13 @@ func newStats() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "What is recorded, how large it is, and where each source stands",
-		Args:  usageArgs(cobra.NoArgs),
+		Long: `What is recorded, how large it is, and where each source stands: whether it is connected, its newest sequence
+number and batch, and how much was lost (see kvjournal gaps).
+
+What stands at or below "durable offset" survives kill -9 and a loss of power.`,
+		Example: `  kvjournal stats --dir /var/lib/kvjournal
+  kvjournal stats --dir /var/lib/kvjournal --output json`,
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printAnswer(cmd, dir, output, statsTable, func(t *target, show func([]byte) error) error {
 				return t.stats(cmd.Context(), show)
@@ -46,14 +52,14 @@ func statsTable(out printer) (show func([]byte) error, end func()) {
 			return nil
 		}
 		out.WriteByte('\n')
-		sw := []int{20, 5, 12, 9, 13, 6, 6}
+		sw := []int{16, 5, 12, 9, 11, 5, 5}
 		out.row(sw, "SOURCE", "EPOCH", "SEQ", "CONNECTED", "EVENTS", "GAPS", "MARKS", "LAST BATCH (UTC)")
 		for _, src := range s.Sources {
 			connected := "no"
 			if src.Connected {
 				connected = "yes"
 			}
-			out.row(sw, shorten(src.Source, sw[0]), fmt.Sprint(src.Epoch), fmt.Sprint(src.Seq), connected, number(src.Events), number(src.Gaps), number(src.Marks), clock(src.LastTime))
+			out.row(sw, shorten(printable(query.Bytes(src.Source)), sw[0]), fmt.Sprint(src.Epoch), fmt.Sprint(src.Seq), connected, number(src.Events), number(src.Gaps), number(src.Marks), clock(src.LastTime))
 		}
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,11 +76,65 @@ func printAnswer(cmd *cobra.Command, dir, output string, table func(printer) (sh
 	if output == "table" {
 		show, end = table(out)
 	}
-	if err := ask(t, show); err != nil {
+	prompt := startPrompt(out)
+	err = ask(t, prompt.wrap(show))
+	prompt.stop()
+	if err != nil {
 		return err
 	}
 	end()
 	return nil
+}
+
+// promptEvery is how long a line waits at most for others to be written with it.
+const promptEvery = 100 * time.Millisecond
+
+// prompt writes out what stands in a printer's buffer: the first line at once, so that whoever reads need not wait for the end,
+// and the others soon. Live and at rest, lines come with pauses of any length between them.
+type prompt struct {
+	mu         sync.Mutex
+	out        printer
+	begun      bool
+	done, over chan struct{}
+}
+
+func startPrompt(out printer) *prompt {
+	p := &prompt{out: out, done: make(chan struct{}), over: make(chan struct{})}
+	go func() {
+		defer close(p.over)
+		tick := time.NewTicker(promptEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-p.done:
+				return
+			case <-tick.C:
+				p.mu.Lock()
+				_ = p.out.Flush() // the buffer keeps the error: the next line gets it
+				p.mu.Unlock()
+			}
+		}
+	}()
+	return p
+}
+
+// wrap returns show, to be called before stop.
+func (p *prompt) wrap(show func([]byte) error) func([]byte) error {
+	return func(line []byte) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if err := show(line); err != nil || p.begun {
+			return err
+		}
+		p.begun = true
+		return p.out.Flush()
+	}
+}
+
+// stop ends it; the printer is the caller's again.
+func (p *prompt) stop() {
+	close(p.done)
+	<-p.over
 }
 
 // ask asks a question, and asks anew where the recorder ended before it said anything: then the directory is at rest, or

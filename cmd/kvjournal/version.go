@@ -15,9 +15,10 @@ var version = ""
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "The version of this program, and the format it writes",
-		Args:  usageArgs(cobra.NoArgs),
+		Use:     "version",
+		Short:   "The version of this program, and the format it writes",
+		Example: `  kvjournal version`,
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := version
 			if v == "" {

@@ -23,7 +23,7 @@ It speaks of the stream: what the publisher had announced by the moment; a chang
 ` + whenHelp,
 		Example: `  kvjournal why --dir /var/lib/kvjournal 7b3e52f4…_0_k
   kvjournal why --dir DIR --tenant tenant-1 --at 2026-11-29T12:03:00Z KEY`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: oneKey,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := a.key(args[0], inBase64); err != nil {
 				return err
@@ -75,7 +75,7 @@ func whyTable(out printer, dir string) (show func([]byte) error, end func()) {
 		for _, n := range w.Next {
 			item(out, "- ", n.Text)
 			if n.Command != "" {
-				out.row(nil, "    "+inDir(n.Command, dir))
+				whyCommand(out, inDir(n.Command, dir))
 			}
 		}
 		return nil
@@ -83,16 +83,22 @@ func whyTable(out printer, dir string) (show func([]byte) error, end func()) {
 	return show, func() {}
 }
 
+// commandWidth is how long a command may be that is shown to be copied: some lines of a terminal. Longer ones hold a long key.
+const commandWidth = 1000
+
+func whyCommand(out printer, command string) {
+	if len(command) > commandWidth {
+		out.row(nil, "    "+shorten(command, tableWidth-4))
+		out.row(nil, "    (cut, since the key is long; whole with --output json)")
+		return
+	}
+	out.row(nil, "    "+command)
+}
+
 // item writes a sentence, indented, its first line behind a sign.
 func item(out printer, sign, text string) {
 	// What comes from the stream may be hostile.
-	text = strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f {
-			return '\ufffd'
-		}
-		return r
-	}, text)
-	for i, s := range paragraph(text, tableWidth-4) {
+	for i, s := range paragraph(harmless(text), tableWidth-4) {
 		if i > 0 {
 			sign = strings.Repeat(" ", len(sign))
 		}

@@ -35,6 +35,7 @@ and the losses of the real publisher. Ctrl-C ends it; the last line, on stdout, 
   mooncakesim --restart-every 20s --truth truth.jsonl.zst    restarts, and what was true
   mooncakesim --admin 127.0.0.1:9003 --silent-removals 5     a master that can be asked, and does not tell all
   mooncakesim --capture day.kvcap.zst --events 1000000       no socket: a file for kvjournal import
+  mooncakesim --capture loss.kvcap.zst --lose 700-760        the same, and a network that lost some of it
 `
 
 // flags are the command's flags.
@@ -75,6 +76,7 @@ type flags struct {
 	capture string
 	events  int
 	batch   int
+	lose    string
 }
 
 // section is a part of the help.
@@ -158,6 +160,7 @@ func (f *flags) sections() (all []section) {
 	set.StringVar(&f.capture, "capture", "", "open no socket; write what would be received to this .kvcap or .kvcap.zst `file`, --events of them")
 	set.IntVar(&f.events, "events", 1_000_000, "`number` of events of a --capture")
 	set.IntVar(&f.batch, "batch", mooncaketest.BatchEvents, "`events` a message of a --capture, 1 to 64")
+	set.StringVar(&f.lose, "lose", "", "leave the messages with the seqs `FROM-TO` out of a --capture, as a network does that loses them")
 	return all
 }
 
@@ -195,6 +198,10 @@ func (f *flags) check() error {
 	must(f.admin == "" || f.capture == "", "--admin: a --capture opens no socket")
 	must(f.events >= 1, "--events %d: must be at least 1", f.events)
 	must(f.batch >= 1 && f.batch <= mooncaketest.BatchEvents, "--batch %d: must be 1 to %d", f.batch, mooncaketest.BatchEvents)
+	must(f.lose == "" || f.capture != "", "--lose: needs --capture")
+	if _, _, err := f.lost(); err != nil {
+		errs = append(errs, err)
+	}
 	must(f.backendID != "", "--backend-id: must not be empty")
 	return errors.Join(errs...)
 }

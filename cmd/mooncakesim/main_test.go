@@ -6,9 +6,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/capture"
 )
 
 // runSim runs the command and returns its exit code and what it printed.
@@ -44,6 +49,10 @@ func TestBadFlags(t *testing.T) {
 		{"--admin=127.0.0.1:0 --admin-errors=1.5", "--admin-errors"},
 		{"--admin=127.0.0.1:0 --pending-puts=-1", "--pending-puts"},
 		{"--admin=127.0.0.1:0 --capture=x.kvcap", "--admin"},
+		{"--lose=1-2", "--lose: needs --capture"},
+		{"--capture=x.kvcap --lose=2", "--lose"},
+		{"--capture=x.kvcap --lose=3-2", "--lose"},
+		{"--capture=x.kvcap --lose=0-2", "--lose"},
 		{"--old-status", "--old-status: needs --admin"},
 		{"--admin-errors=0.1", "--admin-errors: needs --admin"},
 		{"--quiet-for=3s", "--quiet-for"},
@@ -77,7 +86,7 @@ func TestHelp(t *testing.T) {
 	for _, flag := range []string{"bind", "rate", "duration", "seed", "tenants", "objects", "queue-capacity", "burst",
 		"restart-every", "legacy", "object-key", "backend-id", "truth",
 		"racy-clears", "odd-keys", "queue-delay", "tail-loss", "silent-removals", "segment-loss-every", "standby", "admin", "old-status",
-		"status-lag", "admin-latency", "admin-errors", "pending-puts", "quiet-every", "quiet-for", "capture", "events", "batch"} {
+		"status-lag", "admin-latency", "admin-errors", "pending-puts", "quiet-every", "quiet-for", "capture", "events", "batch", "lose"} {
 		if !strings.Contains(stdout, "--"+flag) {
 			t.Errorf("--%s is missing from the help", flag)
 		}
@@ -147,3 +156,32 @@ func TestInterrupt(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// A capture with --lose is the same without the messages it names.
+func TestCaptureLose(t *testing.T) {
+	read := func(more ...string) (all []capture.Record) {
+		path := filepath.Join(t.TempDir(), "x.kvcap")
+		args := append([]string{"--capture", path, "--events", "100", "--batch", "4"}, more...)
+		if code, _, stderr := runSim(t.Context(), args...); code != 0 {
+			t.Fatalf("%q: exit %d, %s", args, code, stderr)
+		}
+		f, err := capture.Open(vfs.Default, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		var rec capture.Record
+		for f.Next(&rec) == nil {
+			own := capture.Record{Kind: rec.Kind, Received: rec.Received}
+			for _, frame := range rec.Frames {
+				own.Frames = append(own.Frames, bytes.Clone(frame))
+			}
+			all = append(all, own)
+		}
+		return all
+	}
+	whole, lost := read(), read("--lose", "7-9")
+	if len(whole) != 26 || !reflect.DeepEqual(append(whole[:7:7], whole[10:]...), lost) { // the first tells of the connection
+		t.Errorf("%d records without --lose, %d with it", len(whole), len(lost))
+	}
+}

@@ -37,3 +37,4 @@ echo "resolved in $took ms; $((events * 1000 / took)) events/s recorded meanwhil
 "$bin/kvjournal" log --dir "$work/live" --type reconciliation_ended --output json | tail -n 1
 echo "gaps: $("$bin/kvjournal" gaps --no-objects --dir "$work/live" --output json | grep -o '"cause":"[a-z_]*"' | cut -d'"' -f4 | sort | uniq -c | awk '{printf "%s %s  ", $1, $2}')"
 "$bin/kvjournal" objects --dir "$work/live" --count
+grep -v connected "$work/record.log" | tail -n 5
