@@ -27,14 +27,23 @@
 //	m | source | offset                      -> mark            how far it extends, cause, times
 //	g | source | offset | n                  -> JSON            a line of gaps
 //	s | source                               -> JSON            where the source stands, counters
+//	r | scope | position↓                    -> evidence, …     a reading of the master that covers the scope, at its h (readings.go)
+//	x | scope | object | position↓           -> nothing         that reading says nothing of the object
+//	q | source | h                           -> JSON            a reading, as the record that ended it tells
+//	u | source | offset                      -> JSON            what the master's counters said there
+//	f | source | epoch                       -> offset          the epoch is flagged: its master changes things silently (R11)
 //	a                                        -> applied offset
 //	j                                        -> format version, id of the journal
 //
-// Evidence is flags u8 (stored, has id, has time, in a window of R5, ends a full batch, has a group), then varints: epoch, seq,
-// event_id, received (ms), received - time, and the group (evidence.go): an answer needs nothing else. A medium is one byte
-// for cpu and disk, else 03 and its name.
+// Evidence is flags u8 (stored, has id, has time, in a window of R5, ends a full batch, has a group, is a reading's), then varints:
+// epoch, seq, event_id, received (ms), received - time, and the group (evidence.go): an answer needs nothing else. A medium is one
+// byte for cpu and disk, else 03 and its name.
 //
-// Bloom filters know the prefix up to the object (of h and l) or the scope (of c and e): split in keys.go.
+// What a reading of the master corrects are events of the objects at h, directly behind the record that began it; what agrees, and
+// the absence of everything that it does not list, is the one row r. Objects that had an event of their own in (h, e] are known
+// by their history. These rows are the only ones that are written behind newer ones, so the applier reads before it writes them.
+//
+// Bloom filters know the prefix up to the object (of h, l and x) or the scope (of c, e and r): split in keys.go.
 //
 // A `removed` deletes the live row. A clear does not: readers compare with the newest clear of the scope, and a range deletion comes
 // at most once per scope and 10 minutes, because thousands of them over one scope make every seek slow.
@@ -53,6 +62,11 @@
 //	65,536 events a batch instead of 16,384            380,000
 //	blocks read and unpacked ahead                     408,000
 //	live rows without evidence, no filters in L0-L3    488,000
+//
+// At rest, what a question costs depends on how many tables lie on top of each other. 20 million events just imported had 221 tables in
+// L0, without filters: diff of a minute 118 s, objects at a moment 42 s. Compacted at the end of an import (Settle, 20 s) they take
+// 2.2 s and 2.2 s, and the index 47 B an event instead of 93. Pebble kept the values of all but the first key with a prefix apart,
+// in blocks of their own; with the keys (SpanPolicyFunc) objects and diff take a fifth less.
 //
 // Tried without gain: memtables of 64 MiB, L0 thresholds of 8 to 12 with larger base levels, more compactions at once.
 package index

@@ -46,7 +46,7 @@
 //
 //	kind u8 and flags u8 (no difference) · source · epoch · seq · time (ms) · received (ns) ·
 //	number of events (no difference) · payload length (no difference) ·
-//	rare: what few records have: damage, mark, gap, frame lengths
+//	rare: what few records have: damage, mark, gap, stale, frame lengths
 //
 // The payload unpacks to the records' raw bytes, one behind the other, payload raw of them; journal/internal/pack draws its own
 // bytes. Sealed, it takes 40.0 B an event with 64 events a message and 41.1 B with one (raw 380 and 400); one zstd frame of the raw
