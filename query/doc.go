@@ -1,5 +1,15 @@
-// Package query answers questions from a journal and its index: where an object is or was (Lookup), what was lost (Gaps), and how
-// much there is (Stats).
+// Package query answers questions from a journal and its index:
+//
+//	Lookup                  where objects are or were           from the index
+//	Objects, CountObjects   which objects of a scope were there  from the index, every object of the scope
+//	History, Why            what touched an object, and what it means   from the index, a page at a time
+//	Diff                    what two moments differ in          the journal between them, and the index at both
+//	Lifetimes               how long objects stay               from the index, every event of the scope
+//	Gaps, GapsSummary       what was lost, and what it put in doubt   from the index, one pass for all losses
+//	Log, Activity, Export…  what was recorded                   from the journal, block by block
+//	Stats                   how much there is
+//
+// All of them stream: what they hold does not grow with the journal, nor with the number of objects.
 //
 // # What an answer claims
 //
@@ -12,9 +22,13 @@
 //     around it, which also say whether it is proven that nothing is missing before it (R8).
 //  2. For each medium of the object, the index gives the newest event at or before the position, and for its scope the newest
 //     clears; for the source, the newest mark.
-//  3. judge (judge.go), a pure function, compares positions (R1, R2, R7). Nothing is rewritten when doubt comes or goes.
+//  3. decide (judge.go), a pure function, compares positions (R1, R2, R7). Nothing is rewritten when doubt comes or goes.
+//  4. Where that leaves a doubt, a reading of the master may resolve it (R9), and where the master changes things without an event,
+//     presence is confirmed by readings only (R11): readings.go.
 //
 // All of one question is read from one view of the index, so a running recorder does not move it meanwhile.
+//
+// To add a question: its engine method here, its parameters in httpapi (questions.go lists them), its command in cmd/kvjournal.
 //
 // The answers are held, each one, against query/internal/oracle, which was written from the rules alone.
 package query

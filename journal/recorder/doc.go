@@ -10,7 +10,9 @@
 //  2. A message that was received is never thrown away: when the buffer is full nothing more is read, and the publisher drops at
 //     its own high-water mark; that loss is recorder_slow.
 //  3. Where a source stands is committed in the same batch as its records: a restart goes on with the right epoch and numbers.
-//  4. When Run returns nil, everything received is durable.
+//  4. Facts of others (polls, readings) are added by the writer too, between two records (Recorder.Do): there is one order.
+//  5. A source may have several endpoints. All are received; only the one that delivers is in doubt when its connection breaks.
+//  6. When Run returns nil, everything received is durable.
 //
 // A commit takes all that the buffer holds, up to 2 MiB, while at most two commits wait for their sync: so a group is one message when
 // little comes, and grows under load.

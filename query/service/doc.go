@@ -2,6 +2,11 @@
 // process writes to (OpenForWriting, for imports), and a directory at rest that is only read (OpenAtRest).
 //
 //	recorder ──▶ journal ──durable──▶ index ──▶ answers ◀── DIR/kvjournal.sock
+//	   ▲                                │
+//	   └── polls, readings ◀── masters ◀┘ doubts
+//
+// Each source with admin URLs has a poller for every master (poller.go) and one reconciler (master.go, index/reconcile). What they find
+// reaches the journal through the recorder's writer, like everything else.
 //
 // Recording comes first: it starts before the index is open, goes on when the index or the socket fails, and has the
 // processor to itself while its buffer fills (the materializer waits).
