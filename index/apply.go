@@ -97,7 +97,7 @@ func (a *applier) record(b *journal.Block, i int) error {
 		return a.status(b, i, h, s, place)
 	case journal.ReconciliationBegun:
 		place.Seq = s.Last.Seq
-		s.Reading = &place
+		s.Reading, s.Excepted = &place, 0
 		return nil
 	case journal.ReconciliationPart:
 		return a.part(b, i, h, s, offset)

@@ -17,7 +17,7 @@ import (
 
 const (
 	// formatVersion is that of the rows. An index of another version is rebuilt, never converted.
-	formatVersion = 2
+	formatVersion = 3
 
 	folder    = "index"
 	newFolder = "index.new"

@@ -21,7 +21,7 @@ const (
 	keyMark    = 'm' // source · offset -> a mark and how far it extends
 	keyState   = 's' // source -> where the source stands
 
-	keyReading       = 'r' // scope · position↓ -> evidence, e, end: a reading of the master (R9)
+	keyReading       = 'r' // scope · position↓ -> evidence, e, end, number of exceptions: a reading of the master (R9)
 	keyException     = 'x' // scope · object · position↓ -> nothing: that reading says nothing about the object
 	keySourceReading = 'q' // source · h -> JSON: a reading
 	keyStatus        = 'u' // source · offset -> JSON: what the master's counters said there

@@ -21,6 +21,13 @@ type Reading struct {
 	Evidence
 	// Through is e of R9, Ended the offset of the record that ended the reading.
 	Through, Ended uint64
+	// Exceptions is how many objects it excepts, over all its scopes.
+	Exceptions uint64
+}
+
+// TouchedBy reports whether an event at p lies in (h, e]: of its object the reading says nothing. It is false where r is nil.
+func (r *Reading) TouchedBy(p Position) bool {
+	return r != nil && r.Position.Before(p) && !Behind(r.Through).Before(p)
 }
 
 // SourceReading is a reading of a source as the record that ended it tells.
@@ -102,15 +109,16 @@ func (a *applier) part(b *journal.Block, i int, h *journal.Header, s *SourceStat
 			return nil
 		}
 		a.events++
-		if err := a.correct(it, scope, &e, &evidence); err != nil {
+		if err := a.correct(s, it, scope, &e, &evidence); err != nil {
 			return err
 		}
 	}
 }
 
 // correct writes one entry of a reading.
-func (a *applier) correct(it *pebble.Iterator, scope []byte, e *reading.Entry, evidence *Evidence) error {
+func (a *applier) correct(s *SourceState, it *pebble.Iterator, scope []byte, e *reading.Entry, evidence *Evidence) error {
 	if e.What == reading.Unsaid {
+		s.Excepted++
 		k := appendObject(append(append(a.key[:0], keyException), scope...), e.Key)
 		a.key = appendPosition(k, evidence.Position)
 		return a.batch.Set(a.key, nil, nil)
@@ -161,6 +169,7 @@ func (a *applier) ended(b *journal.Block, i int, h *journal.Header, s *SourceSta
 	value := appendEvidence(nil, &e)
 	value = binary.AppendUvarint(value, r.Through)
 	value = binary.AppendUvarint(value, place.Offset)
+	value = binary.AppendUvarint(value, s.Excepted)
 	for _, sc := range r.Scopes {
 		scope := appendScope(nil, h.Source, sc.Backend, sc.Tenant)
 		if err := a.batch.Set(append([]byte{keyScope}, scope...), nil, nil); err != nil {
@@ -179,7 +188,7 @@ func (a *applier) ended(b *journal.Block, i int, h *journal.Header, s *SourceSta
 	if err != nil {
 		return err
 	}
-	s.Reading = nil
+	s.Reading, s.Excepted = nil, 0
 	s.Readings++
 	s.Evidence = s.Evidence || s.MarkEnd.Before(e.Position)
 	s.AsOf, s.Batch = place, false
@@ -208,6 +217,33 @@ type SourceStatus struct {
 
 func statusKey(source uint32, offset uint64) []byte {
 	return binary.BigEndian.AppendUint64(sourceKey(keyStatus, source), offset)
+}
+
+// Statuses calls f with each status of a source at offsets behind after, up to to, the oldest first, or, with back, the newest.
+func (v *View) Statuses(source uint32, after, to uint64, back bool, f func(*SourceStatus) error) error {
+	if to <= after {
+		return nil
+	}
+	it, err := v.rows(statusKey(source, after+1), statusKey(source, to+1))
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	first, next := it.First, it.Next
+	if back {
+		first, next = it.Last, it.Prev
+	}
+	for ok := first(); ok; ok = next() {
+		var s SourceStatus
+		if len(it.Key()) != 13 || json.Unmarshal(it.Value(), &s) != nil {
+			return errEvidence
+		}
+		s.Offset = binary.BigEndian.Uint64(it.Key()[5:])
+		if err := f(&s); err != nil {
+			return err
+		}
+	}
+	return it.Error()
 }
 
 // StatusAfter returns the first status of a source behind the record at offset.
@@ -249,27 +285,71 @@ func (v *View) Flagged(source uint32) (map[uint64]bool, error) {
 
 // Readings calls f with each reading of a scope whose position lies behind from, up to to, the newest first.
 func (v *View) Readings(s *Scope, from, to Position, f func(*Reading) error) error {
-	prefix := s.append([]byte{keyReading})
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: appendPosition(bytes.Clone(prefix), to), UpperBound: appendPosition(bytes.Clone(prefix), from)})
-	if err != nil {
+	if v.Source(s.Source).Readings == 0 {
+		return nil
+	}
+	it, prefix, err := v.readingRows(s, from, to)
+	if err != nil || it == nil {
 		return err
 	}
 	defer it.Close()
 	for ok := it.First(); ok; ok = it.Next() {
-		p, valid := cutPosition(it.Key()[len(prefix):])
-		if !valid {
-			return errEvidence
-		}
-		e, rest := cutEvidence(it.Value(), p)
-		r := Reading{Evidence: e, Through: rest.Uvarint(), Ended: rest.Uvarint()}
-		if !rest.Done() {
-			return errEvidence
+		r, err := decodeReading(it, len(prefix))
+		if err != nil {
+			return err
 		}
 		if err := f(&r); err != nil {
 			return err
 		}
 	}
 	return it.Error()
+}
+
+// ReadingPage appends up to n readings of a scope behind from, up to to: the oldest first, or, with back, the newest.
+func (v *View) ReadingPage(dst []Reading, s *Scope, from, to Position, back bool, n int) ([]Reading, error) {
+	if v.Source(s.Source).Readings == 0 {
+		return dst, nil
+	}
+	it, prefix, err := v.readingRows(s, from, to)
+	if err != nil || it == nil {
+		return dst, err
+	}
+	defer it.Close()
+	first, next := it.Last, it.Prev // newer positions have smaller keys
+	if back {
+		first, next = it.First, it.Next
+	}
+	for ok := first(); ok && n > 0; ok, n = next(), n-1 {
+		r, err := decodeReading(it, len(prefix))
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, r)
+	}
+	return dst, it.Error()
+}
+
+// readingRows is an iterator over the readings of a scope, nil where there can be none, and what their keys begin with.
+func (v *View) readingRows(s *Scope, from, to Position) (*pebble.Iterator, []byte, error) {
+	if !from.Before(to) {
+		return nil, nil, nil
+	}
+	prefix := s.append([]byte{keyReading})
+	it, err := v.rows(appendPosition(bytes.Clone(prefix), to), appendPosition(bytes.Clone(prefix), from))
+	return it, prefix, err
+}
+
+func decodeReading(it *pebble.Iterator, prefix int) (Reading, error) {
+	p, valid := cutPosition(it.Key()[prefix:])
+	if !valid {
+		return Reading{}, errEvidence
+	}
+	e, rest := cutEvidence(it.Value(), p)
+	r := Reading{Evidence: e, Through: rest.Uvarint(), Ended: rest.Uvarint(), Exceptions: rest.Uvarint()}
+	if !rest.Done() {
+		return r, errEvidence
+	}
+	return r, nil
 }
 
 // SourceReadings calls f with each reading of a source that began behind the offset after, up to to, the oldest first.
@@ -291,26 +371,19 @@ func (v *View) SourceReadings(source uint32, after, to uint64, f func(*SourceRea
 	return it.Error()
 }
 
-// Says reports whether a reading speaks of an object: it is not excepted, and had no event of its own in (h, e]. Of a key with a newline it
-// never does: the master's listing has one key a line and escapes nothing, so that such a key is not in it even where the object exists.
+// SourceReading returns the reading of a source that began at h, if it ended.
+func (v *View) SourceReading(source uint32, h uint64) (r SourceReading, ok bool, err error) {
+	err = v.SourceReadings(source, h-1, h, func(one *SourceReading) error {
+		r, ok = *one, true
+		return nil
+	})
+	return r, ok, err
+}
+
+// Says reports whether a reading speaks of an object: see Sayer.
 func (v *View) Says(r *Reading, o *Object) (bool, error) {
-	if bytes.IndexByte(o.Key, '\n') >= 0 {
-		return false, nil
+	if v.says == nil {
+		v.says = v.Sayer()
 	}
-	k := appendObject(appendScope([]byte{keyException}, o.Source, o.Backend, o.Tenant), o.Key)
-	_, closer, err := v.snap.Get(appendPosition(k, r.Position))
-	if err == nil {
-		closer.Close()
-		return false, nil
-	}
-	if !errors.Is(err, pebble.ErrNotFound) {
-		return false, err
-	}
-	h, err := v.History(o, r.Position, Behind(r.Through), false)
-	if err != nil {
-		return false, err
-	}
-	defer h.Close()
-	e, err := h.Next()
-	return e == nil && err == nil, err
+	return v.says.Says(r, o)
 }

@@ -111,6 +111,8 @@ type SourceState struct {
 	Evidence bool `json:"evidence,omitempty"`
 	// Reading is where the reading of the master that was begun last began; nil: none is under way.
 	Reading *Place `json:"reading,omitempty"`
+	// Excepted counts the objects that its parts except so far.
+	Excepted uint64 `json:"excepted,omitempty"`
 	// Readings counts those that ended.
 	Readings uint64 `json:"readings,omitempty"`
 	// Counters, from the beginning on.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"bytes"
 
@@ -25,7 +26,11 @@ type View struct {
 
 	history *pebble.Iterator // over the history, reused
 	clears  *pebble.Iterator // over clears and proofs, reused
+	says    *Sayer
 	key     []byte
+
+	sayersMu sync.Mutex
+	sayers   []*Sayer // to close
 }
 
 // View opens a view of what is applied now. It holds a lock that Rebuild waits for: a goroutine that has one open must
@@ -66,6 +71,9 @@ func (v *View) Close() error {
 		if it != nil {
 			err = errors.Join(err, it.Close())
 		}
+	}
+	for _, s := range v.sayers {
+		err = errors.Join(err, s.close())
 	}
 	err = errors.Join(err, v.snap.Close())
 	v.x.mu.RUnlock()

@@ -34,14 +34,14 @@ const diffChunk = 500_000
 // last known state. Changes of up to half a million touched objects come sorted by source, backend, tenant and key; then the next
 // ones. What f gets is valid until it returns; nil: only the summary is wanted.
 //
-// It reads the journal's records between the moments, and looks up the objects that their events are about: its cost grows with
-// the events between, not with the history. Only a `cleared` costs all objects of its scope, since it names none of them.
+// It reads the journal's records between the moments, and looks up the objects that their events are about, and those that a reading
+// which began between them corrected: its cost grows with what lies between, not with the history. Only a `cleared` costs all objects of its scope, since it names none of them.
 func (e *Engine) Diff(ctx context.Context, q DiffQuestion, progress Progress, f func(*ChangeLine) error) (*DiffSummary, error) {
 	return e.diff(ctx, q, diffChunk, progress, f)
 }
 
 func (e *Engine) diff(ctx context.Context, q DiffQuestion, chunk int, progress Progress, f func(*ChangeLine) error) (*DiffSummary, error) {
-	d := &differ{q: &q, f: f, chunk: chunk, sources: map[uint32]int{}}
+	d := &differ{e: e, q: &q, f: f, chunk: chunk, sources: map[uint32]int{}}
 	if err := d.open(ctx, e); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (e *Engine) diff(ctx context.Context, q DiffQuestion, chunk int, progress P
 	last := d.low
 	err := e.eachRecord(ctx, d.stretches(), progress, func(r *record) error {
 		last = r.Offset
-		if err := t.record(r); err != nil || !t.full() {
+		if err := t.record(ctx, r); err != nil || !t.full() {
 			return err
 		}
 		return d.look(ctx, t, index.Behind(last))
@@ -68,6 +68,7 @@ func (e *Engine) diff(ctx context.Context, q DiffQuestion, chunk int, progress P
 
 // differ is a comparison under way.
 type differ struct {
+	e     *Engine
 	q     *DiffQuestion
 	f     func(*ChangeLine) error
 	chunk int
@@ -94,7 +95,7 @@ func (d *differ) open(ctx context.Context, e *Engine) error {
 	if err != nil {
 		return err
 	}
-	// A goroutine must not have two views open. What is seen at a position is the same in every later view.
+	// A goroutine must not have two views open. What lies at a position is looked up in the later one for both moments.
 	if err := a.view.Close(); err != nil {
 		return err
 	}
@@ -103,6 +104,9 @@ func (d *differ) open(ctx context.Context, e *Engine) error {
 		return err
 	}
 	d.view, d.all, d.a, d.b = b.view, b.sources, a.moments, b.moments
+	for i := range min(len(d.a), len(d.b)) {
+		d.a[i].flagged = d.b[i].flagged // of one view
+	}
 	for i, s := range d.all {
 		if i >= len(d.a) || d.a[i].source != s.ID {
 			d.view.Close()

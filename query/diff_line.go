@@ -52,13 +52,15 @@ func (c *changes) object(key []byte, at *standing) int {
 	return len(c.objects) - 1
 }
 
-// add takes a change of a medium from one standing to another; after is the first moment.
-func (c *changes) add(object int, a, b *mediumStanding, after index.Position) {
+// add takes a change of a medium from one standing to another; after is the first moment, clears are those at the second.
+func (c *changes) add(object int, a, b *mediumStanding, after index.Position, clears *scopeClears) {
 	n := change{object: object, medium: b.name, gained: b.present, from: a.doubt, to: b.doubt}
 	n.first = len(c.list) == 0 || c.list[len(c.list)-1].object != object
 	switch {
 	case b.has && b.newest.Stored == b.present && after.Before(b.newest.Position):
 		n.event, n.hasEvent = b.newest, true
+	case b.has && b.newest.Stored && !b.present:
+		n.event, n.hasEvent, n.cleared = clears.newest, true, true
 	case b.evidence != nil:
 		n.event, n.hasEvent, n.cleared = *b.evidence, true, b.cleared
 	}

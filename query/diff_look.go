@@ -197,8 +197,15 @@ func (l *looker) object(ctx context.Context, t *lookTask, w *index.Walk, looked 
 	if earlier || err != nil {
 		return err
 	}
-	l.a.judge(t.pair.a)
-	l.b.judge(t.pair.b)
+	for _, end := range []struct {
+		o *standing
+		s *scopeAt
+	}{{&l.a, t.pair.a}, {&l.b, t.pair.b}} {
+		end.o.speak(end.s, w.Key())
+		if err := end.o.judge(end.s); err != nil {
+			return err
+		}
+	}
 	if g := l.d.q.Group; g != nil && (!l.b.hasGroup || string(l.b.group) != string(g)) {
 		return nil
 	}
@@ -211,7 +218,7 @@ func (l *looker) object(ctx context.Context, t *lookTask, w *index.Walk, looked 
 		if key < 0 {
 			key = l.out.object(w.Key(), &l.b)
 		}
-		l.out.add(key, a, b, t.pair.a.moment.at)
+		l.out.add(key, a, b, t.pair.a.moment.at, &t.pair.b.clears)
 	}
 	if len(l.out.list) >= keysInTask || len(l.out.arena) >= 1<<20 {
 		return l.send(ctx, t)

@@ -29,6 +29,8 @@ type DiffSummary struct {
 	// Events and Clears between the moments, of the scopes asked for.
 	Events uint64 `json:"events"`
 	Clears uint64 `json:"clears"`
+	// Corrections are what readings of the master which began between the moments found to be otherwise, medium by medium.
+	Corrections uint64 `json:"corrections,omitempty"`
 	// Messages, Marks, Restarts, Damaged and Gaps between the moments, of the sources. Each mark puts in doubt what was known before it.
 	Messages uint64       `json:"messages"`
 	Marks    uint64       `json:"marks"`

@@ -3,12 +3,14 @@ package query
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"slices"
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/reading"
 )
 
 // touched collects the objects that events between two moments are about, and the scopes that are cleared. What it keeps is
@@ -45,8 +47,11 @@ func (t *touched) forget() {
 }
 
 // record takes one record between the moments.
-func (t *touched) record(r *record) error {
+func (t *touched) record(ctx context.Context, r *record) error {
 	t.d.sum.record(r)
+	if r.Kind == journal.ReconciliationBegun {
+		return t.corrections(ctx, r)
+	}
 	if !r.Applies() {
 		return nil
 	}
@@ -74,32 +79,99 @@ func (t *touched) event(r *record, ev *event.Event) {
 	} else if !bytes.HasPrefix(ev.Key, t.d.q.Prefix) { // whatever the medium: looker.read asks whether there was any event
 		return
 	}
-	e := touchedKey{at: uint32(len(t.arena)), size: uint32(len(ev.Key)), scope: t.scope(r.Header.Source, ev)}
-	t.arena = append(t.arena, ev.Key...)
-	if len(ev.Key) >= 8 {
-		e.first = binary.BigEndian.Uint64(ev.Key)
+	t.add(r.Header.Source, ev.Backend, ev.Tenant, ev.Key)
+}
+
+// add takes an object, or, without a key, a scope.
+func (t *touched) add(source uint32, backend, tenant, key []byte) {
+	e := touchedKey{at: uint32(len(t.arena)), size: uint32(len(key)), scope: t.scope(source, backend, tenant)}
+	t.arena = append(t.arena, key...)
+	if len(key) >= 8 {
+		e.first = binary.BigEndian.Uint64(key)
 	} else {
 		var b [8]byte
-		copy(b[:], ev.Key)
+		copy(b[:], key)
 		e.first = binary.BigEndian.Uint64(b[:])
 	}
 	t.entries = append(t.entries, e)
 }
 
-func (t *touched) scope(source uint32, ev *event.Event) uint32 {
+// corrections takes the objects that the reading which begins with a record corrected: that counts there, though it is written behind
+// the reading's end, and maybe behind the second moment.
+func (t *touched) corrections(ctx context.Context, r *record) error {
+	one, ok, err := t.d.view.SourceReading(r.Header.Source, r.Offset)
+	if err != nil || !ok || one.Corrections == 0 {
+		return err
+	}
+	var last []byte // the object before
+	split := false
+	in := []stretch{{Source: journal.Source{ID: r.Header.Source, Name: r.Source}, from: index.Behind(one.Through), to: index.Behind(one.Offset)}}
+	err = t.d.e.eachRecord(ctx, in, nil, func(p *record) error {
+		if p.Kind != journal.ReconciliationPart {
+			return nil
+		}
+		frames, err := p.Frames()
+		if err != nil {
+			return err
+		}
+		part, err := reading.DecodePart(bytes.Join(frames, nil))
+		if err != nil {
+			return &journal.CorruptError{Offset: p.Offset, What: err.Error()}
+		}
+		if part.Begun != r.Offset || !t.d.selects(part.Backend, part.Tenant) {
+			return nil
+		}
+		for {
+			e, ok, err := part.Next()
+			if err != nil {
+				return &journal.CorruptError{Offset: p.Offset, What: err.Error()}
+			}
+			switch {
+			case !ok:
+				return nil
+			case e.What == reading.Unsaid, !bytes.HasPrefix(e.Key, t.d.q.Prefix):
+				continue
+			}
+			t.d.sum.Corrections++
+			if bytes.Equal(last, e.Key) { // another medium, or the first of the next scope
+				t.add(p.Header.Source, part.Backend, part.Tenant, e.Key)
+				continue
+			}
+			if t.full() {
+				if err := t.d.look(ctx, t, index.Position{Offset: r.Offset}); err != nil {
+					return err
+				}
+				split = true
+			}
+			last = append(last[:0], e.Key...)
+			t.add(p.Header.Source, part.Backend, part.Tenant, e.Key)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case t.d.enough:
+		return errEnough
+	case split: // what comes behind must find these done with
+		return t.d.look(ctx, t, index.Behind(r.Offset))
+	}
+	return nil
+}
+
+func (t *touched) scope(source uint32, backend, tenant []byte) uint32 {
 	if int(t.last) < len(t.scopes) {
-		if s := &t.scopes[t.last]; s.Source == source && bytes.Equal(s.Backend, ev.Backend) && bytes.Equal(s.Tenant, ev.Tenant) {
+		if s := &t.scopes[t.last]; s.Source == source && bytes.Equal(s.Backend, backend) && bytes.Equal(s.Tenant, tenant) {
 			return t.last
 		}
 	}
 	t.name = binary.BigEndian.AppendUint32(t.name[:0], source)
-	t.name = binary.AppendUvarint(t.name, uint64(len(ev.Backend)))
-	t.name = append(append(t.name, ev.Backend...), ev.Tenant...)
+	t.name = binary.AppendUvarint(t.name, uint64(len(backend)))
+	t.name = append(append(t.name, backend...), tenant...)
 	n, known := t.numbers[string(t.name)]
 	if !known {
 		n = uint32(len(t.scopes))
 		t.numbers[string(t.name)] = n
-		t.scopes = append(t.scopes, index.Scope{Source: source, Backend: bytes.Clone(ev.Backend), Tenant: bytes.Clone(ev.Tenant)})
+		t.scopes = append(t.scopes, index.Scope{Source: source, Backend: bytes.Clone(backend), Tenant: bytes.Clone(tenant)})
 	}
 	t.last = n
 	return n

@@ -253,6 +253,14 @@ func (e *Engine) moments(ctx context.Context, sources []journal.Source, w When) 
 		m := &out[i]
 		if w.Kind == Latest || w.Kind == Now {
 			*m = placeLatest(v, s)
+			if m.last.Offset == 0 && m.at.Offset != 0 { // the newest message lies in an open window of R5
+				last, err := e.Journal.LastBatch(s.ID, m.at.Offset)
+				if err != nil && !errors.Is(err, journal.ErrNotFound) {
+					v.Close()
+					return nil, nil, err
+				}
+				m.last = placeOf(&last)
+			}
 		}
 		if w.Kind == Now {
 			tails[i].prove(m, v.Source(s.ID))

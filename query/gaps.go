@@ -42,6 +42,10 @@ type GapOut struct {
 	LastMissingOffset  *uint64 `json:"last_missing_offset,omitempty"`
 	// InDoubt is what it put in doubt; nil where that was not asked for.
 	InDoubt *InDoubt `json:"in_doubt,omitempty"`
+	// ResolvedBy is the first reading of the master behind it; nil: none, or not looked for.
+	ResolvedBy *ResolvedOut `json:"resolved_by,omitempty"`
+	// Attribution is what the master's counters say; nil: nothing.
+	Attribution *Attribution `json:"attribution,omitempty"`
 }
 
 // Gaps calls f for every loss, source by source, in the order of their offsets.
@@ -73,6 +77,8 @@ func (e *Engine) Gaps(ctx context.Context, q *GapsQuery, progress Progress, f fu
 // gapsOf calls f for every loss of one source.
 func gapsOf(ctx context.Context, v *index.View, p *stretch, noObjects bool, progress Progress, f func(*GapOut) error) error {
 	b := gapBuffer{source: p.Source}
+	resolved := resolver{v: v, source: p.ID}
+	attributed := attributor{v: v, source: p.ID}
 	flush := func() error {
 		if err := b.fill(ctx, v, progress); err != nil {
 			return err
@@ -96,6 +102,13 @@ func gapsOf(ctx context.Context, v *index.View, p *stretch, noObjects bool, prog
 			return nil
 		}
 		out := gapOut(p.Name, g)
+		var err error
+		if out.ResolvedBy, err = resolved.of(g); err != nil {
+			return err
+		}
+		if out.Attribution, err = attributed.of(g); err != nil {
+			return err
+		}
 		if noObjects {
 			return f(out)
 		}
@@ -110,6 +123,7 @@ func gapsOf(ctx context.Context, v *index.View, p *stretch, noObjects bool, prog
 	}
 	return flush()
 }
+
 func gapOut(source string, g *index.Gap) *GapOut {
 	out := &GapOut{
 		Source: source, Epoch: g.Epoch, Cause: g.Cause.String(), LastOffsetBefore: g.Before, FirstOffsetAfter: g.After,

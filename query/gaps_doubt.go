@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -16,8 +17,10 @@ import (
 // InDoubt says what a loss put in doubt. The marks of a loss lie behind Before, the last message before it, so what counts is the
 // state behind Before, judged by the marks up to there:
 //
-//   - Objects were present, as last known, on some medium by a `stored` newer than the newest mark, and no longer are sure.
-//   - AlreadyInDoubt were present too, but an older mark was newer than all that said so.
+//   - Objects were present, as last known, on some medium, and sure: by a `stored` newer than the newest mark, or by a reading of the
+//     master newer than it. They no longer are sure.
+//   - AlreadyInDoubt were present too, but an older mark was newer than all that said so, or the master changes things without an
+//     event.
 //
 // Of several losses behind the same message (a gap, and the damaged message that shows it) the first put all in doubt, and the others
 // nothing anew. What was absent, or never seen, is not counted: there is no end to it.
@@ -73,8 +76,9 @@ const scopesInDoubt = 100
 type doubts struct {
 	source uint32
 	// at are offsets, ascending; ends where the newest mark at or before each ends, zero where there is none.
-	at   []uint64
-	ends []index.Position
+	at      []uint64
+	ends    []index.Position
+	flagged map[uint64]bool // epochs (R11)
 
 	found  []foundInDoubt
 	scopes []*index.Scope // that found names, by number
@@ -102,6 +106,9 @@ func newDoubts(v *index.View, source uint32, at []uint64) (*doubts, error) {
 	})
 	for ; i < len(at); i++ {
 		d.ends[i] = newest
+	}
+	if err == nil {
+		d.flagged, err = v.Flagged(source)
 	}
 	return d, err
 }
@@ -132,10 +139,11 @@ func (d *doubts) doubted(i, j int, p index.Position) int {
 // doubtScope is what is counted of one scope.
 type doubtScope struct {
 	*index.Scope
-	clears *clearList
+	clears   *clearList
+	readings *doubtReadings
 
-	mu   sync.Mutex
-	sure steps
+	mu         sync.Mutex
+	sure, read steps
 }
 
 // steps are changes of a number along the positions of doubts: by[i] is added from position i on.
@@ -161,6 +169,15 @@ func (s *steps) merge(o *steps) {
 
 // each calls f with each position where the number is not zero.
 func (s *steps) each(f func(i int, n uint64)) {
+	s.spans(func(i, j int, n uint64) {
+		for ; i < j; i++ {
+			f(i, n)
+		}
+	})
+}
+
+// spans calls f with each range of positions where the number is the same and not zero.
+func (s *steps) spans(f func(i, j int, n uint64)) {
 	at := make([]int, 0, len(s.by))
 	for i := range s.by {
 		at = append(at, i)
@@ -168,11 +185,8 @@ func (s *steps) each(f func(i int, n uint64)) {
 	slices.Sort(at)
 	n := int64(0)
 	for k, i := range at {
-		if n += s.by[i]; n == 0 || k+1 == len(at) {
-			continue
-		}
-		for ; i < at[k+1]; i++ {
-			f(i, uint64(n))
+		if n += s.by[i]; n != 0 && k+1 < len(at) {
+			f(i, at[k+1], uint64(n))
 		}
 	}
 }
@@ -189,7 +203,11 @@ func (d *doubts) count(ctx context.Context, v *index.View, progress Progress) er
 			if err != nil {
 				return err
 			}
-			return give(&s, &doubtScope{Scope: &s, clears: clears})
+			readings, err := d.readings(v, &s)
+			if err != nil {
+				return err
+			}
+			return give(&s, &doubtScope{Scope: &s, clears: clears, readings: readings})
 		})
 	}
 	visit := func(ctx context.Context, worker int, s *doubtScope, w *index.Walk) error {
@@ -211,7 +229,7 @@ func (d *doubts) count(ctx context.Context, v *index.View, progress Progress) er
 // ended takes what was counted of a whole scope.
 func (d *doubts) ended(s *doubtScope) {
 	number := uint32(len(d.scopes))
-	s.sure.each(func(i int, n uint64) {
+	s.each(func(i int, n uint64) {
 		if int(number) == len(d.scopes) {
 			d.scopes = append(d.scopes, s.Scope)
 		}
@@ -251,17 +269,18 @@ type doubtCounter struct {
 	view    *index.View
 	present []int64 // differences
 
-	scope *doubtScope
-	sure  steps // of the part
-	read  sequence
-	holds holding
-	since index.Position // of the last change
+	scope      *doubtScope
+	sure, read steps // of the part
+	rows       sequence
+	holds      holding
+	since      index.Position // of the last change
+	said       saidOf
 }
 
 // visit counts the objects of a part.
 func (c *doubtCounter) visit(ctx context.Context, s *doubtScope, w *index.Walk) error {
 	d := c.doubts
-	c.scope, c.sure = s, steps{}
+	c.scope, c.sure, c.read = s, steps{}, steps{}
 	rows := 0
 	event := func(e *index.Event) error {
 		if rows++; rows%(1<<16) == 0 && ctx.Err() != nil {
@@ -275,17 +294,44 @@ func (c *doubtCounter) visit(ctx context.Context, s *doubtScope, w *index.Walk) 
 		}
 		c.holds.reset()
 		c.since = index.Position{}
-		if err := c.read.each(c.view, s.Scope, w, d.to(), false, event); err != nil {
+		if err := c.said.object(c.view, s, w.Key()); err != nil {
+			return err
+		}
+		if err := c.rows.each(c.view, s.Scope, w, d.to(), false, event); err != nil {
 			return err
 		}
 		if err := c.clear(d.to()); err != nil {
 			return err
 		}
-		c.until(len(d.at))
+		if err := c.last(w.Key()); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sure.merge(&c.sure)
+	s.read.merge(&c.read)
+	return nil
+}
+
+// last counts behind the object's last change. An event behind all positions may still touch a reading before the last of them.
+func (c *doubtCounter) last(key []byte) error {
+	next := index.Behind(math.MaxUint64)
+	if r := c.scope.readings; c.holds.n > 0 && r.beyond(c.doubts.to()) {
+		o := index.Object{Source: c.scope.Source, Backend: c.scope.Backend, Tenant: c.scope.Tenant, Key: key}
+		h, err := c.view.History(&o, c.doubts.to(), index.Behind(r.newest().Through), false)
+		if err != nil {
+			return err
+		}
+		e, err := h.Next()
+		if e != nil {
+			next = e.Position
+		}
+		if err := errors.Join(err, h.Close()); err != nil {
+			return err
+		}
+	}
+	c.until(len(c.doubts.at), next, true)
 	return nil
 }
 
@@ -294,10 +340,10 @@ func (c *doubtCounter) event(e *index.Event) error {
 	if err := c.clear(e.Position); err != nil {
 		return err
 	}
-	c.until(c.doubts.first(e.Position.Offset))
+	c.until(c.doubts.first(e.Position.Offset), e.Position, true)
 	c.holds.remove(e.Medium)
 	if e.Stored {
-		c.holds.add(e.Medium, e.Position)
+		c.holds.add(e.Medium, e.Position, c.doubts.flagged[e.Epoch])
 	}
 	c.since = e.Position
 	return nil
@@ -310,27 +356,25 @@ func (c *doubtCounter) clear(p index.Position) error {
 	}
 	e, ok, err := c.scope.clears.behind(c.since)
 	if err == nil && ok && e.Position.Before(p) {
-		c.until(c.doubts.first(e.Position.Offset))
+		c.until(c.doubts.first(e.Position.Offset), e.Position, false)
 		c.holds.reset()
 		c.since = e.Position
 	}
 	return err
 }
 
-// until counts the object behind all positions from the last change on, up to number j, which does not count.
-func (c *doubtCounter) until(j int) {
+// until counts the object behind all positions from the last change on, up to number j, which does not count. next is the next change,
+// touches tells that it is an event of the object.
+func (c *doubtCounter) until(j int, next index.Position, touches bool) {
 	if c.holds.n == 0 {
 		return
 	}
 	i := c.doubts.first(c.since.Offset)
-	if i >= j {
-		return
+	if i < j {
+		c.present[i]++
+		c.present[j]--
 	}
-	c.present[i]++
-	c.present[j]--
-	if k := c.doubts.doubted(i, j, c.holds.newest()); k > i {
-		c.sure.add(i, k)
-	}
+	c.sureUntil(i, j, next, touches)
 }
 
 // gapBuffer holds losses of a source back until what they put in doubt is counted, for many at once.

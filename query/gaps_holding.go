@@ -16,6 +16,7 @@ type holding struct {
 type held struct {
 	medium string
 	stored index.Position
+	silent bool // in an epoch whose master changes things without an event (R11)
 	gone   bool
 }
 
@@ -24,12 +25,12 @@ func (h *holding) reset() {
 	clear(h.at)
 }
 
-// newest is the position of the newest `stored`; there is one.
-func (h *holding) newest() index.Position { return h.list[len(h.list)-1].stored }
+// newest is the newest `stored`; there is one.
+func (h *holding) newest() *held { return &h.list[len(h.list)-1] }
 
 // add takes a medium that does not hold the object, and a position behind all others.
-func (h *holding) add(medium string, p index.Position) {
-	h.list, h.n = append(h.list, held{medium: medium, stored: p}), h.n+1
+func (h *holding) add(medium string, p index.Position, silent bool) {
+	h.list, h.n = append(h.list, held{medium: medium, stored: p, silent: silent}), h.n+1
 	switch n := len(h.list); {
 	case n <= fewMedia && len(h.at) == 0:
 	case len(h.at) == 0 || n > 4*h.n: // it became long, or is mostly gone

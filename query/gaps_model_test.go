@@ -80,6 +80,9 @@ func TestInDoubtModel(t *testing.T) {
 	for n := range (*modelStreams + 1) / 2 {
 		seed := *modelSeed + uint64(n)
 		r := &recorded{t: t, rng: rand.New(rand.NewPCG(seed, 13)), stream: oracle.Generate(seed, oracle.Options{}), oracle: oracle.New(), fs: vfs.NewMem()}
+		if n%2 == 1 {
+			r.reads = &reads{often: 3 + r.rng.IntN(15), silence: 2 + r.rng.IntN(20)}
+		}
 		r.record()
 		r.tighten()
 		end := uint64(len(r.stream.Records))

@@ -44,7 +44,7 @@ const (
 )
 
 // History calls f with what touched an object, a *HistoryLine each, in the order of positions: its own events, the `cleared` of its
-// scope, and the marks of its source, from its first own event on. Where several sources or backends have it, one follows the
+// scope, the marks of its source, and what readings of the master said of it, from its first own event or correction on. Where several sources or backends have it, one follows the
 // other. An object that no event ever named has no lines. A line is valid until f returns.
 //
 // What is read and kept grows with the lines that are shown, not with the object's events.
@@ -114,6 +114,7 @@ type historyOf struct {
 	// marksAfter: marks whose first record lies at or before that offset did not historyTouch the object.
 	marksAfter uint64
 	blocks     *blockCache
+	flagged    map[uint64]bool // epochs (R11)
 }
 
 // historiesOf calls f with each object of a source that name fits and that was seen, backend by backend.
@@ -156,6 +157,9 @@ func (p *historyOf) begin() (bool, error) {
 	if ok && !m.End.Before(first.Position) {
 		p.marksAfter = m.From - 1
 	}
+	if err == nil {
+		p.flagged, err = p.view.Flagged(p.source.ID)
+	}
 	return err == nil, err
 }
 
@@ -182,12 +186,12 @@ func (p *historyOf) tell(ctx context.Context, s *stretch, ask *HistoryAsk, progr
 	b := p.bounds(s.from, s.to)
 	rest := &HistoryNote{Kind: NoteRest, Name: p.name}
 	if ask.Notes {
-		n := &HistoryNote{Kind: NoteObject, Name: p.name, First: evidenceOut(&p.first.Evidence, "event")}
+		n := &HistoryNote{Kind: NoteObject, Name: p.name, First: evidenceOut(&p.first.Evidence, eventCause(&p.first.Evidence))}
 		last, err := p.one(index.Position{}, p.end(), true)
 		if err != nil {
 			return err
 		}
-		n.Last = evidenceOut(&last.Evidence, "event")
+		n.Last = evidenceOut(&last.Evidence, eventCause(&last.Evidence))
 		if err := f(n); err != nil {
 			return err
 		}
@@ -214,6 +218,7 @@ func (p *historyOf) newest(ctx context.Context, b historyBounds, n uint64) (left
 		return b, 0, err
 	}
 	defer w.close()
+	var last index.Position
 	for i := uint64(0); ; i++ {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return b, 0, ctx.Err()
@@ -226,9 +231,15 @@ func (p *historyOf) newest(ctx context.Context, b historyBounds, n uint64) (left
 			return left.or(b), 0, nil
 		}
 		if i == n {
-			return left, o.at.Offset, nil
+			older = o.at.Offset
+			for ; o != nil && o.at == last; left.skip++ {
+				if o, err = w.next(); err != nil {
+					return b, 0, err
+				}
+			}
+			return left, older, nil
 		}
-		left = b.from(o.at)
+		left, last = b.from(o.at), o.at
 	}
 }
 
@@ -243,12 +254,13 @@ func (p *historyOf) lines(ctx context.Context, b historyBounds, ask *HistoryAsk,
 	if err != nil || at == nil {
 		return err
 	}
-	st, err := p.stateBefore(at.at)
+	st, err := p.stateAt(justBefore(at.at), at.at.Offset)
 	if err != nil {
 		return err
 	}
+	at.silent = nil // they are in it
 	out := newHistoryLiner(p, ask.Raw)
-	for n := uint64(0); at != nil; n++ {
+	for n, skip := uint64(0), b.skip; at != nil; n++ {
 		if n%1024 == 0 {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -263,9 +275,15 @@ func (p *historyOf) lines(ctx context.Context, b historyBounds, ask *HistoryAsk,
 		if at, err = w.next(); err != nil {
 			return err
 		}
-		st.apply(&now)
+		if err := st.apply(&now); err != nil {
+			return err
+		}
+		if skip > 0 {
+			skip, n = skip-1, n-1
+			continue
+		}
 		// What the batch still holds about the object belongs to the same moment.
-		within := at != nil && at.at.Offset == now.at.Offset && now.mark == nil
+		within := at != nil && at.at.Offset == now.at.Offset && now.mark == nil && !now.read()
 		line, err := out.make(&now, st, within)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/kvjournal/kvjournal/journal/reading"
 	"github.com/kvjournal/kvjournal/query/internal/oracle"
 )
 
@@ -35,7 +36,7 @@ func TestHistoryModel(t *testing.T) {
 }
 
 // counts are what was met in histories.
-type counts struct{ Lines, Confirmed, Marks, Extended, Shadows, Within, Clears, Raw, Pages int }
+type counts struct{ Lines, Confirmed, Marks, Extended, Shadows, Within, Clears, Raw, Pages, Readings, Corrections int }
 
 func (r *recorded) name(o oracle.Object) Name {
 	n := Name{Source: "model", Backend: Bytes(o.Backend), Tenant: Bytes(o.Tenant), Key: Bytes(o.Key)}
@@ -98,7 +99,7 @@ func (r *recorded) history(o oracle.Object, met *counts) {
 		}
 		w := want[at]
 		at++
-		got := oracle.Touch{Offset: l.Offset, Index: int(l.EventIndex) - 1, Kind: l.Kind, Medium: l.Medium, Proof: l.Proof != nil && *l.Proof}
+		got := oracle.Touch{Offset: l.Offset, Index: int(l.EventIndex) - 1, Kind: l.Kind, Medium: l.Medium, Proof: l.Proof != nil && *l.Proof, State: l.State == Present}
 		if got != w {
 			fail(i, "want %+v", w)
 		}
@@ -106,12 +107,26 @@ func (r *recorded) history(o oracle.Object, met *counts) {
 		case KindCleared:
 			met.Clears++
 			clear(held)
+		case KindReading:
+			met.Readings++
+		case KindCorrection:
+			met.Corrections++
+			if delete(held, w.Medium); w.State {
+				held[w.Medium] = true
+			}
+			if l.State != stateName(w.State) {
+				fail(i, "want %s", stateName(w.State))
+			}
 		case KindStored:
 			held[w.Medium] = true
 		default:
 			delete(held, w.Medium)
 		}
-		if raw {
+		read := l.Kind == KindReading || l.Kind == KindCorrection
+		if read {
+			r.historyReading(l, i, fail)
+		}
+		if raw && !read {
 			met.Raw++
 			r.original(l, o, i, fail)
 		}
@@ -121,7 +136,7 @@ func (r *recorded) history(o oracle.Object, met *counts) {
 				fail(i, "%s: %+v", m, out)
 			}
 			expect := oracle.State{Present: held[m]}
-			if last {
+			if last || read { // all that a reading says counts at once
 				expect = r.oracle.AtOffset(l.Offset, o, m)
 			} else if out.Doubt.Cause == DoubtWithinBatch {
 				met.Within++
@@ -134,6 +149,9 @@ func (r *recorded) history(o oracle.Object, met *counts) {
 			}
 		}
 		for m, h := range held {
+			if read && !last {
+				break
+			}
 			if _, listed := l.Media[m]; h && !listed {
 				fail(i, "%s is not listed", m)
 			}
@@ -148,6 +166,19 @@ func (r *recorded) history(o oracle.Object, met *counts) {
 		}
 	}
 	r.pages(HistoryAsk{Name: r.name(o), Raw: raw}, lines, text, met)
+}
+
+// historyReading checks what a line tells of a reading.
+func (r *recorded) historyReading(l *HistoryLine, i int, fail func(int, string, ...any)) {
+	for _, one := range r.oracle.Readings() {
+		if one.Begun == l.Offset {
+			if l.Reading == nil || *l.Reading != (HistoryReading{Ended: one.Ended, Through: one.Through, Why: reading.AfterMark}) {
+				fail(i, "want the reading %d to %d, ended at %d", one.Begun, one.Through, one.Ended)
+			}
+			return
+		}
+	}
+	fail(i, "no reading began there")
 }
 
 // mark checks a line of a mark.
@@ -205,6 +236,9 @@ func (r *recorded) original(l *HistoryLine, o oracle.Object, i int, fail func(in
 func (r *recorded) pages(ask HistoryAsk, lines []HistoryLine, whole []string, met *counts) {
 	end := uint64(len(r.stream.Records))
 	for range 6 {
+		if len(lines) == 0 {
+			break
+		}
 		a := ask
 		low, high := 0, len(lines)
 		if r.rng.IntN(2) == 0 {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/kvjournal/kvjournal/index"
@@ -15,6 +16,9 @@ const (
 	KindRemoved = "removed"
 	KindCleared = "cleared"
 	KindMark    = "mark"
+	// KindCorrection: a reading of the master found a medium to be otherwise than was known. KindReading: one agreed.
+	KindCorrection = "correction"
+	KindReading    = "reading"
 )
 
 // DoubtWithinBatch: the batch goes on with the object, and what it holds was announced at once. Only lines of a history
@@ -26,21 +30,26 @@ const DoubtWithinBatch = "within_batch"
 type HistoryLine struct {
 	Name
 	Kind string
-	// Offset is that of the batch; of a mark, of its first record: it stands before the events of that batch.
+	// Offset is that of the batch; of a mark, of its first record: it stands before the events of that batch; of a reading and its
+	// corrections, of the record that began it: they count from there, though they were written when it ended.
 	Offset uint64
-	// EventIndex is the event's place in its batch, from 1 on; 0 for a mark.
+	// EventIndex is the event's place in its batch, from 1 on; 0 where there is no batch.
 	EventIndex uint32
 	// Epoch is 0 and Seq, EventID, Time, Received are nil where not known.
 	Epoch          uint64
 	Seq, EventID   *uint64
 	Time, Received *Time
-	// Medium and Group are of a stored or removed. Group is nil where there is none.
+	// Medium is of a stored, removed or correction, Group of a stored or removed, nil where there is none. State is Present or Absent, of
+	// a correction.
 	Medium string
 	Group  Bytes
+	State  string
 	// Proof is of a cleared: it confirms absence (R7).
 	Proof *bool
 	// Mark is of a mark.
 	Mark *MarkOut
+	// Reading is of a correction and a reading.
+	Reading *HistoryReading
 
 	Present   bool
 	Certainty string
@@ -48,11 +57,23 @@ type HistoryLine struct {
 	// this line does not historyTouch are left out, MediaLeftOut of them.
 	Media        map[string]MediumOut
 	MediaLeftOut int
+	// Silent: the source's master changes things without an event (R11).
+	Silent bool
 
 	// Event is the original event and Batch what its batch holds beside events; only if asked for.
 	Event, Batch json.RawMessage
 
 	prefix []byte // Name's JSON fields
+}
+
+// HistoryReading tells of a reading of the master.
+type HistoryReading struct {
+	// Ended is the offset of the record that ended it; Through is e of R9.
+	Ended   uint64 `json:"ended"`
+	Through uint64 `json:"through"`
+	// Why it was made, and the admin URL or the file that was read.
+	Why  string `json:"why"`
+	From string `json:"from,omitempty"`
 }
 
 // MarkOut is what casts doubt on all that came before it.
@@ -100,7 +121,7 @@ func newHistoryLiner(p *historyOf, raw bool) *historyLiner {
 // make makes the line of an historyTouch behind which st is the state. within: the batch goes on with the object.
 func (l *historyLiner) make(o *historyTouch, st *historyState, within bool) (*HistoryLine, error) {
 	l.line = HistoryLine{Name: l.p.name, Offset: o.at.Offset, EventIndex: o.at.Event, prefix: l.line.prefix}
-	m := moment{source: l.p.source.ID, at: o.at, mark: st.mark, hasMark: st.hasMark, last: index.Place{Offset: o.at.Offset}}
+	m := moment{source: l.p.source.ID, at: o.at, mark: st.mark, hasMark: st.hasMark, last: index.Place{Offset: o.at.Offset}, flagged: l.p.flagged}
 	touched := ""
 	switch {
 	case o.mark != nil:
@@ -112,6 +133,17 @@ func (l *historyLiner) make(o *historyTouch, st *historyState, within bool) (*Hi
 		proof := o.clear.Proof
 		l.line.Proof = &proof
 		l.evidence(&o.clear.Evidence, &m)
+	case o.own == nil:
+		l.line.Kind = KindReading
+		if err := l.reading(&o.reading.Evidence, &m); err != nil {
+			return nil, err
+		}
+	case o.own.Reading:
+		l.line.Kind, l.line.Medium, l.line.State = KindCorrection, o.own.Medium, stateName(o.own.Stored)
+		touched = o.own.Medium
+		if err := l.reading(&o.own.Evidence, &m); err != nil {
+			return nil, err
+		}
 	default:
 		l.line.Kind, l.line.Medium, l.line.Group = KindRemoved, o.own.Medium, o.own.Group
 		if o.own.Stored {
@@ -120,13 +152,16 @@ func (l *historyLiner) make(o *historyTouch, st *historyState, within bool) (*Hi
 		touched = o.own.Medium
 		l.evidence(&o.own.Evidence, &m)
 	}
-	if l.raw && o.mark == nil {
+	l.line.Silent = m.silent(l.line.Epoch)
+	if l.raw && o.mark == nil && !o.read() {
 		var err error
 		if l.line.Event, l.line.Batch, err = l.p.blocks.raw(o.at); err != nil {
 			return nil, err
 		}
 	}
-	l.state(&m, st, within)
+	if err := l.state(&m, st, within); err != nil {
+		return nil, err
+	}
 	if len(st.media) > maxMediaShown {
 		for name := range l.line.Media {
 			if name != touched && name != "cpu" && name != "disk" {
@@ -155,28 +190,39 @@ func (l *historyLiner) evidence(e *index.Evidence, m *moment) {
 	}
 }
 
-// state decides for each medium, by the rules of lookup.
-func (l *historyLiner) state(m *moment, st *historyState, within bool) {
-	cut := within
-	for i := range st.media {
-		cut = cut || st.media[i].Has && m.cuts(&st.media[i].Newest)
+// reading puts a reading's numbers on the line, and the last message before it on the moment.
+func (l *historyLiner) reading(e *index.Evidence, m *moment) error {
+	l.evidence(e, m)
+	l.line.EventIndex = 0
+	h := e.Position.Offset
+	last, err := l.p.blocks.j.LastBatch(m.source, h)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return err
 	}
+	if m.last = placeOf(&last); last.InWindow {
+		m.unproven = recordDoubt(DoubtWindow, &last)
+	}
+	r, ok, err := l.p.view.SourceReading(m.source, h)
+	if ok {
+		l.line.Reading = &HistoryReading{Ended: r.Offset, Through: r.Through, Why: r.Why, From: r.From}
+	}
+	return err
+}
+
+// state decides for each medium, by the rules of lookup.
+func (l *historyLiner) state(m *moment, st *historyState, within bool) error {
 	clear(l.answer.Media)
-	for i := range st.media {
-		var newest *index.Evidence
-		if st.media[i].Has {
-			newest = &st.media[i].Newest
-		}
-		d := decide(m, newest, &st.clears, cut)
+	err := st.judge(m, within, func(medium *index.Medium, d *decision) {
 		out := d.out(m)
 		out.Evidence = nil
 		if within && d.doubt == cutOff {
 			out.Doubt.Cause = DoubtWithinBatch
 		}
-		l.answer.Media[st.media[i].Name] = out
-	}
+		l.answer.Media[medium.Name] = out
+	})
 	l.answer.summarize()
 	l.line.Present, l.line.Certainty, l.line.Media = l.answer.Present, l.answer.Certainty, l.answer.Media
+	return err
 }
 
 // mark puts a mark on the line.
@@ -234,6 +280,12 @@ func (l *HistoryLine) AppendJSON(dst []byte) []byte {
 		dst = appendText(dst, "medium", l.Medium)
 	}
 	dst = appendBytes(dst, "group_id", l.Group)
+	if l.State != "" {
+		dst = appendText(dst, "state", l.State)
+	}
+	if l.Reading != nil {
+		dst = append(append(append(dst, `"reading":`...), mustJSON(l.Reading)...), ',')
+	}
 	if l.Proof != nil {
 		dst = appendBool(dst, "proves_absence", *l.Proof)
 	}
@@ -248,6 +300,9 @@ func (l *HistoryLine) AppendJSON(dst []byte) []byte {
 	dst = l.appendMedia(dst)
 	if l.MediaLeftOut != 0 {
 		dst = appendUint(dst, "media_left_out", uint64(l.MediaLeftOut))
+	}
+	if l.Silent {
+		dst = appendBool(dst, "silent", true)
 	}
 	if l.Event != nil {
 		dst = append(append(append(dst, `"event":`...), l.Event...), ',')

@@ -15,6 +15,9 @@ type historyLineJSON struct {
 	Received     *Time                `json:"received"`
 	Medium       string               `json:"medium"`
 	GroupBase64  []byte               `json:"group_id_base64"`
+	State        string               `json:"state"`
+	Reading      *HistoryReading      `json:"reading"`
+	Silent       bool                 `json:"silent"`
 	Proof        *bool                `json:"proves_absence"`
 	Present      bool                 `json:"present"`
 	Certainty    string               `json:"certainty"`
@@ -34,6 +37,7 @@ func (l *HistoryLine) UnmarshalJSON(b []byte) error {
 		Kind: w.Kind, Offset: w.Offset, EventIndex: w.EventIndex, Epoch: w.Epoch, Seq: w.Seq, EventID: w.EventID, Time: w.Time,
 		Received: w.Received, Medium: w.Medium, Group: w.GroupBase64, Proof: w.Proof, Present: w.Present, Certainty: w.Certainty,
 		Media: w.Media, MediaLeftOut: w.MediaLeftOut, Event: w.Event, Batch: w.Batch,
+		State: w.State, Reading: w.Reading, Silent: w.Silent,
 	}
 	if w.Kind == KindMark {
 		l.Mark = &MarkOut{}

@@ -4,20 +4,31 @@ import (
 	"github.com/kvjournal/kvjournal/index"
 )
 
-// historyTouch is one thing that touched an object: exactly one of own, clear and mark is not nil. A mark stands before the first
-// event of its first record.
+// historyTouch is one thing that touched an object: exactly one of own, clear and mark is not nil, or of these only reading is. A mark
+// stands before the first event of its first record.
 type historyTouch struct {
 	at    index.Position
 	own   *index.Event
 	clear *index.Clear
 	mark  *index.Mark
+	// reading speaks of the object, and agrees with what was known. Beside own it is the reading that corrected the object; says is
+	// whether it speaks of the rest.
+	reading *index.Reading
+	says    bool
+	// silent are readings before it that say nothing of the object, since the touch before, maxReadings at most.
+	silent []index.Reading
 }
+
+// read reports whether it is what a reading of the master said.
+func (o *historyTouch) read() bool { return o.reading != nil || o.own != nil && o.own.Reading }
 
 // historyBounds are what a walk goes over: events and clears behind after, up to to; marks whose first record lies behind marksAfter, up to
 // to.
 type historyBounds struct {
 	after, to  index.Position
 	marksAfter uint64
+	// skip is how many of the first touches are left out: those of one reading share a position.
+	skip int
 }
 
 // bounds are those of a stretch, from the object's first event on.
@@ -49,6 +60,7 @@ func (b historyBounds) from(at index.Position) historyBounds {
 	if b.marksAfter = max(b.marksAfter, at.Offset); at.Event == 0 {
 		b.marksAfter = at.Offset - 1
 	}
+	b.skip = 0
 	return b
 }
 
@@ -72,11 +84,12 @@ type historyWalk struct {
 	event  index.Event // the next of own, where hasOwn
 	hasOwn bool
 
-	clears, marks historyPage
-	clearRows     []index.Clear
-	markRows      []index.Mark
-	out           historyTouch
-	outEvent      index.Event
+	clears, marks, readings historyPage
+	clearRows               []index.Clear
+	markRows                []index.Mark
+	readingRows             []index.Reading
+	silent                  []index.Reading
+	out                     historyTouch
 }
 
 // historyPage says how far a page of rows was read.
@@ -109,9 +122,34 @@ func (w *historyWalk) step() error {
 	return err
 }
 
-// next returns what comes next, nil behind the last. It is valid until the next call but one of its own kind, and until the next
-// page of clears and marks; the caller copies what it keeps for longer.
+// next returns what comes next, nil behind the last. It is valid until the next call.
 func (w *historyWalk) next() (*historyTouch, error) {
+	w.silent = nil
+	for {
+		o, err := w.one()
+		if err != nil || o == nil {
+			return nil, err
+		}
+		if o.reading == nil {
+			o.silent = w.silent
+			return o, nil
+		}
+		if o.says, err = w.p.view.Says(o.reading, &w.p.object); err != nil {
+			return nil, err
+		}
+		if o.own != nil || o.says {
+			o.silent = w.silent
+			return o, nil
+		}
+		if len(w.silent) == maxReadings {
+			w.silent = append(w.silent[:0:0], w.silent[1:]...)
+		}
+		w.silent = append(w.silent, *o.reading)
+	}
+}
+
+// one returns what comes next, readings that say nothing of the object too.
+func (w *historyWalk) one() (*historyTouch, error) {
 	if err := w.fill(); err != nil {
 		return nil, err
 	}
@@ -133,6 +171,10 @@ func (w *historyWalk) next() (*historyTouch, error) {
 		m := &w.markRows[w.marks.next]
 		take(historyTouch{at: index.Position{Offset: m.From}, mark: m})
 	}
+	if w.readings.next < len(w.readingRows) {
+		r := &w.readingRows[w.readings.next]
+		take(historyTouch{at: r.Position, reading: r})
+	}
 	if !found {
 		return nil, nil
 	}
@@ -140,6 +182,11 @@ func (w *historyWalk) next() (*historyTouch, error) {
 	case best.own != nil:
 		own := w.event
 		best.own = &own
+		if w.readings.next < len(w.readingRows) && w.readingRows[w.readings.next].Position == best.at {
+			reading := w.readingRows[w.readings.next]
+			best.reading = &reading
+			w.readings.next++
+		}
 		if err := w.step(); err != nil {
 			return nil, err
 		}
@@ -147,6 +194,10 @@ func (w *historyWalk) next() (*historyTouch, error) {
 		clear := *best.clear
 		best.clear = &clear
 		w.clears.next++
+	case best.reading != nil:
+		reading := *best.reading
+		best.reading = &reading
+		w.readings.next++
 	default:
 		mark := *best.mark
 		best.mark = &mark
@@ -156,7 +207,7 @@ func (w *historyWalk) next() (*historyTouch, error) {
 	return &w.out, nil
 }
 
-// fill reads the next pages of clears and marks, where the last are used up.
+// fill reads the next pages of clears, marks and readings, where the last are used up.
 func (w *historyWalk) fill() error {
 	var err error
 	if w.clears.next == len(w.clearRows) && !w.clears.done {
@@ -168,8 +219,7 @@ func (w *historyWalk) fill() error {
 				after = last
 			}
 		}
-		scope := index.Scope{Source: w.p.object.Source, Backend: w.p.object.Backend, Tenant: w.p.object.Tenant}
-		if w.clearRows, err = w.p.view.ClearPage(w.clearRows[:0], &scope, after, to, w.back, historyPageRows); err != nil {
+		if w.clearRows, err = w.p.view.ClearPage(w.clearRows[:0], w.p.scope(), after, to, w.back, historyPageRows); err != nil {
 			return err
 		}
 		w.clears = historyPage{done: len(w.clearRows) < historyPageRows}
@@ -188,52 +238,23 @@ func (w *historyWalk) fill() error {
 		}
 		w.marks = historyPage{done: len(w.markRows) < historyPageRows}
 	}
+	if w.readings.next == len(w.readingRows) && !w.readings.done {
+		after, to := w.b.after, w.b.to
+		if n := len(w.readingRows); n > 0 {
+			if last := w.readingRows[n-1].Position; w.back {
+				to = justBefore(last)
+			} else {
+				after = last
+			}
+		}
+		if w.readingRows, err = w.p.view.ReadingPage(w.readingRows[:0], w.p.scope(), after, to, w.back, historyPageRows); err != nil {
+			return err
+		}
+		w.readings = historyPage{done: len(w.readingRows) < historyPageRows}
+	}
 	return nil
 }
 
-// historyState is what is known of an object at a place of its past.
-type historyState struct {
-	media   []index.Medium // cpu and disk first
-	clears  scopeClears
-	mark    index.Mark
-	hasMark bool
-}
-
-// stateBefore is the state before all that lies at a position.
-func (p *historyOf) stateBefore(at index.Position) (*historyState, error) {
-	before := justBefore(at)
-	st := &historyState{}
-	var err error
-	if st.media, err = p.view.Media(nil, &p.object, before); err != nil {
-		return nil, err
-	}
-	if st.clears.newest, st.clears.hasNewest, err = p.view.Cleared(&p.object, before); err != nil {
-		return nil, err
-	}
-	if st.clears.proof, st.clears.hasProof, err = p.view.Proof(&p.object, before); err != nil {
-		return nil, err
-	}
-	st.mark, st.hasMark, err = p.view.Mark(p.source.ID, at.Offset)
-	return st, err
-}
-
-// apply moves the state behind an historyTouch.
-func (st *historyState) apply(o *historyTouch) {
-	switch {
-	case o.mark != nil:
-		st.mark, st.hasMark = *o.mark, true
-	case o.clear != nil:
-		st.clears.newest, st.clears.hasNewest = o.clear.Evidence, true
-		if o.clear.Proof {
-			st.clears.proof, st.clears.hasProof = o.clear.Evidence, true
-		}
-	default:
-		for i := range st.media {
-			if m := &st.media[i]; m.Name == o.own.Medium {
-				m.Has, m.Newest = true, o.own.Evidence
-				return
-			}
-		}
-		st.media = append(st.media, index.Medium{Name: o.own.Medium, Has: true, Newest: o.own.Evidence})
-	}
+func (p *historyOf) scope() *index.Scope {
+	return &index.Scope{Source: p.object.Source, Backend: p.object.Backend, Tenant: p.object.Tenant}
 }

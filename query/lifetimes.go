@@ -41,7 +41,9 @@ type LifetimesOut struct {
 	// Others: the line is that of the tenants or groups without a line of their own, about so many.
 	Others uint64 `json:"others,omitempty"`
 	// Count is how many ended. Doubtful of them ended by a clear, which an object may survive, or have a mark between begin and
-	// end, or one of them in a window of a broken connection: an end and a new begin may have been missed between.
+	// end, or one of them in a window of a broken connection: an end and a new begin may have been missed between. So are those of which
+	// a reading of the master shows the begin or the end, for it happened at an unknown time before, and those of an epoch whose master
+	// changes things without an event.
 	Count    uint64 `json:"count"`
 	Doubtful uint64 `json:"doubtful"`
 	// Measured durations are those in the figures below; Untimed are those with no publisher time at one of their ends, or
@@ -155,6 +157,7 @@ type lifetimeScope struct {
 	from, to index.Position
 	clears   *clearList
 	marks    *markList
+	flagged  map[uint64]bool // epochs (R11)
 }
 
 func (e *Engine) lifetimes(ctx context.Context, q *LifetimesQuery, progress Progress) (*lifetimeTable, error) {
@@ -183,12 +186,16 @@ func (e *Engine) lifetimes(ctx context.Context, q *LifetimesQuery, progress Prog
 			if err != nil {
 				return err
 			}
+			flagged, err := v.Flagged(p.ID)
+			if err != nil {
+				return err
+			}
 			err = q.scopes(v, p.ID, func(s *index.Scope) error {
 				clears, err := newClearList(v, s, p.to)
 				if err != nil {
 					return err
 				}
-				return give(s, &lifetimeScope{*s, p.from, p.to, clears, marks})
+				return give(s, &lifetimeScope{*s, p.from, p.to, clears, marks, flagged})
 			})
 			if err != nil {
 				return err
@@ -319,7 +326,7 @@ func (c *lifetimeCounter) count(l *lifetime) {
 	if l.how == endedCleared {
 		cleared = &l.end
 	}
-	sure := c.sure(&l.begin, l.end.Position.Offset, l.begin.Window || l.end.Window, cleared)
+	sure := !l.end.Reading && c.sure(&l.begin, l.end.Position.Offset, l.begin.Window || l.end.Window, cleared)
 	if !sure {
 		line.doubtful++
 	}
@@ -335,7 +342,7 @@ func (c *lifetimeCounter) count(l *lifetime) {
 		return
 	}
 	a.count++
-	sure = cleared == nil && c.sure(&l.end, l.next.Position.Offset, l.end.Window || l.next.Window, nil)
+	sure = cleared == nil && !l.next.Reading && c.sure(&l.end, l.next.Position.Offset, l.end.Window || l.next.Window, nil)
 	if !sure {
 		a.doubtful++
 	}
@@ -347,6 +354,9 @@ func (c *lifetimeCounter) count(l *lifetime) {
 // sure reports whether what an event said stands unquestioned up to the record at offset, by the rules for answers: no mark is newer.
 // window tells that one of the ends lies where nothing is proven, cleared is a clear that ended it.
 func (c *lifetimeCounter) sure(e *index.Evidence, offset uint64, window bool, cleared *index.Evidence) bool {
+	if e.Reading {
+		return false // when it happened is not known
+	}
 	m := moment{source: c.scope.Source, at: index.Behind(offset)}
 	if window {
 		m.unproven = &inWindow
@@ -359,7 +369,7 @@ func (c *lifetimeCounter) sure(e *index.Evidence, offset uint64, window bool, cl
 		clears.newest, clears.hasNewest = *cleared, true
 	}
 	d := decide(&m, e, &clears, false)
-	return d.confirmed()
+	return d.confirmed() && !(d.present && c.scope.flagged[e.Epoch])
 }
 
 var inWindow = Doubt{Cause: DoubtWindow}

@@ -54,7 +54,8 @@ func (p *sequence) each(v *index.View, s *index.Scope, w *index.Walk, to index.P
 	if oneMedium {
 		slices.Reverse(p.rows)
 	} else {
-		slices.SortFunc(p.rows, func(a, b index.Event) int { return a.Position.Compare(b.Position) })
+		// Corrections of one reading share a position: they stay in the order of the media.
+		slices.SortStableFunc(p.rows, func(a, b index.Event) int { return a.Position.Compare(b.Position) })
 	}
 	for i := range p.rows {
 		if err := f(&p.rows[i]); err != nil {

@@ -42,7 +42,8 @@ type lifetime struct {
 //   - A lifetime on a medium begins with a `stored` while the object is not there. A repeated `stored` begins nothing.
 //   - It ends with a `removed` of the medium, or with a `cleared` of the scope.
 //   - Event b directly follows a where both are of the object, with no event of it, no clear and no mark between; and b has the
-//     event_id behind a's, or neither has one and they are neighbours in one batch.
+//     event_id behind a's, or neither has one and they are neighbours in one batch. What one reading of the master found is one change
+//     too.
 //   - `removed` events of which each directly follows the one before, on any media, are one change: a removal takes all media of an
 //     object at once. If a `stored` on one of their media directly follows the last, all of them are an upsert (an upsert of
 //     an object in memory and on disk is seen as removed cpu, removed disk, stored cpu). Otherwise it depends on whether
@@ -83,7 +84,7 @@ func (t *tracker) event(medium string, e *index.Evidence, group []byte) {
 	if len(t.run) > 0 {
 		follows := !isCleared && follows(&t.last, e) && !t.marked(t.last.Position, e.Position)
 		switch {
-		case follows && !e.Stored: // the change goes on
+		case follows && (!e.Stored || e.Reading): // the change goes on
 		case follows && t.media[at].inRun:
 			t.settle(endedUpsert)
 		default:
@@ -192,6 +193,8 @@ func (t *tracker) medium(name string) int {
 // follows reports whether the numbers of two events of an object, with no other of it between, say that nothing at all is between.
 func follows(a, b *index.Evidence) bool {
 	switch {
+	case a.Reading || b.Reading:
+		return a.Reading && b.Reading && a.Position == b.Position
 	case a.HasID && b.HasID:
 		return b.ID == a.ID+1 && b.ID != 0
 	case a.HasID || b.HasID:

@@ -23,7 +23,8 @@ type LogOptions struct {
 	Types []string
 	// Limit is how many lines are given at most; 0: all.
 	Limit uint64
-	// Raw gives messages, each with its frames, instead of what is in them; those of which any event is wanted.
+	// Raw gives messages, each with its frames, instead of what is in them, those of which any event is wanted; and the records of what
+	// the master said.
 	Raw bool
 	// After leaves out the records up to this offset.
 	After uint64
@@ -189,7 +190,7 @@ func (l *logger) record(r *record) error {
 // tell gives the lines of a record: the gap it shows, then what it is.
 func (l *logger) tell(r *record) error {
 	types := l.filter.types
-	if r.Gap.Cause != continuity.CauseNone && r.Kind == journal.Message && types.has(LogGap) {
+	if r.Gap.Cause != continuity.CauseNone && r.Kind != journal.TailLost && types.has(LogGap) {
 		if err := l.gap(r); err != nil {
 			return err
 		}
@@ -262,6 +263,12 @@ func (l *logger) fact(r *record) error {
 		}
 		l.line.Gap = g
 	}
+	if hasContent(r.Kind) {
+		var err error
+		if l.line.Content, err = contentOf(r); err != nil {
+			return err
+		}
+	}
 	return l.give()
 }
 
@@ -276,10 +283,19 @@ func (l *logger) gap(r *record) error {
 	return l.give()
 }
 
-// raw gives a message with its frames, if anything of it is wanted.
+// raw gives a message with its frames, if anything of it is wanted, and records of what the master said.
 func (l *logger) raw(r *record) error {
 	if r.Kind != journal.Message {
-		return nil
+		if !hasContent(r.Kind) || !l.filter.types.has(r.Kind.String()) {
+			return nil
+		}
+		frames, err := r.Frames()
+		if err != nil {
+			return err
+		}
+		l.line.reset(r, r.Kind.String())
+		l.line.Frames, l.line.raw = frames, true
+		return l.give()
 	}
 	types, name, wanted := l.filter.types, LogMessage, false
 	switch {

@@ -19,6 +19,7 @@ import (
 //	{"offset":12,"type":"gap", and what a line of gaps has}
 //	{"offset":13,"epoch":1,"seq":10,"type":"damaged","time":"…","received":"…","source":"s","damage":"map_key"}
 //	{"offset":14,"epoch":1,"type":"disconnected","received":"…","source":"s"}
+//	{"offset":15,"epoch":1,"type":"publisher_status","received":"…","source":"s","content":{"facts":["counters"],"counters":{…},"before":{…}}}
 //	{"offset":12,"epoch":1,"seq":9,"type":"message","time":"…","received":"…","source":"s","received_ns":…,"frames_base64":["","…","…"]}
 //
 // shadow: the batch changes state but is no evidence (R4). in_window: the connection's boundary is not known there (R5).
@@ -49,6 +50,8 @@ type LogLine struct {
 	MarkCause string
 	// Gap is what is missing, of a LogGap and a tail_lost.
 	Gap *GapOut
+	// Content is what a record says of the master, as JSON: a reading.Status, Begun or Ended, or a LogPart; nil: none.
+	Content json.RawMessage
 	// Frames are the message's, where it was asked for.
 	Frames [][]byte
 
@@ -127,6 +130,9 @@ func (l *LogLine) AppendJSON(dst []byte) []byte {
 	}
 	if l.MarkCause != "" {
 		dst = append(append(append(dst, `"mark_cause":"`...), l.MarkCause...), `",`...)
+	}
+	if l.Content != nil {
+		dst = append(append(append(dst, `"content":`...), l.Content...), ',')
 	}
 	if l.raw {
 		dst = append(strconv.AppendInt(append(dst, `"received_ns":`...), l.Received, 10), ',')
@@ -240,6 +246,8 @@ type logJSON struct {
 	Damage      string   `json:"damage"`
 	MarkCause   string   `json:"mark_cause"`
 	Frames      [][]byte `json:"frames_base64"`
+
+	Content json.RawMessage `json:"content"`
 }
 
 // UnmarshalJSON reads what AppendJSON wrote.
@@ -249,7 +257,7 @@ func (l *LogLine) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*l = LogLine{Type: w.Type, Offset: w.Offset, Event: w.Event, Epoch: w.Epoch, Medium: w.Medium, Shadow: w.Shadow, Window: w.Window,
-		Damage: w.Damage, MarkCause: w.MarkCause, Frames: w.Frames, Received: w.ReceivedNs, raw: w.Frames != nil}
+		Damage: w.Damage, MarkCause: w.MarkCause, Content: w.Content, Frames: w.Frames, Received: w.ReceivedNs, raw: w.Frames != nil}
 	if w.Seq != nil {
 		l.HasSeq, l.Seq = true, *w.Seq
 	}

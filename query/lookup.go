@@ -43,14 +43,15 @@ type asked struct {
 	// scope and readings are of the object asked for last.
 	scope    string
 	readings scopeReadings
+	spoken   spoken
 }
 
 // readingsOf returns the readings of the object's scope that count at the moment.
-func (a *asked) readingsOf(o *index.Object, m *moment) (*scopeReadings, error) {
+func (a *asked) readingsOf(o *index.Object, m *moment, c *scopeClears) (*scopeReadings, error) {
 	s := index.Scope{Source: o.Source, Backend: o.Backend, Tenant: o.Tenant}
 	if name := s.Name(); a.readings.view == nil || name != a.scope {
 		var err error
-		if a.readings, err = newScopeReadings(a.view, &s, m); err != nil {
+		if a.readings, err = newScopeReadings(a.view, &s, m, c); err != nil {
 			return nil, err
 		}
 		a.scope = name
@@ -168,28 +169,42 @@ func (a *asked) object(o *index.Object, m *moment) (answer *Answer, seen bool, e
 			return nil, false, err
 		}
 	}
-	cut := false
-	for i := range a.media {
-		seen = seen || a.media[i].Has
-		cut = cut || a.media[i].Has && m.cuts(&a.media[i].Newest)
-	}
-	readings, err := a.readingsOf(o, m)
+	j, err := a.judge(o, m, a.media, &c)
 	if err != nil {
 		return nil, false, err
 	}
 	answer = &Answer{Media: make(map[string]MediumOut, len(a.media)), AsOf: m.asOf, Silent: m.silent(m.epoch)}
 	for i := range a.media {
-		var newest *index.Evidence
-		if a.media[i].Has {
-			newest = &a.media[i].Newest
-		}
-		d := decide(m, newest, &c, cut)
-		if err := readings.adopt(&d, o, newest); err != nil {
-			return nil, false, err
-		}
-		readings.doubtSilent(&d, m)
-		answer.Media[a.media[i].Name] = d.out(m)
+		seen = seen || a.media[i].Has
+		answer.Media[a.media[i].Name] = j[i].out(m)
 	}
 	answer.summarize()
 	return answer, seen, nil
+}
+
+// judge decides for each medium of an object, given what is known of it at the moment.
+func (a *asked) judge(o *index.Object, m *moment, media []index.Medium, c *scopeClears) ([]decision, error) {
+	readings, err := a.readingsOf(o, m, c)
+	if err != nil {
+		return nil, err
+	}
+	a.spoken.about(readings, *o, m.at)
+	cut := false
+	for i := range media {
+		if media[i].Has {
+			cut = cut || m.cuts(&media[i].Newest)
+			a.spoken.event(media[i].Newest.Position)
+		}
+	}
+	out := make([]decision, len(media))
+	for i := range media {
+		var newest *index.Evidence
+		if media[i].Has {
+			newest = &media[i].Newest
+		}
+		if out[i], err = judgeMedium(m, newest, c, cut, &a.spoken); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 	"github.com/kvjournal/kvjournal/query/internal/oracle"
 )
@@ -30,6 +31,9 @@ type recorded struct {
 	j      *journal.Journal
 	x      *index.Index
 	e      *Engine
+	reads  *reads // nil: the master is not read
+
+	inParts bool // the diff that was made last
 }
 
 const modelDir = "data"
@@ -92,19 +96,29 @@ func (r *recorded) record() {
 		}
 		g = r.j.NewGroup()
 	}
+	var all []capture.Record
+	took := func(offset uint64, rec capture.Record) {
+		r.t.Helper()
+		if offset != uint64(len(all)+1) {
+			r.t.Fatalf("seed %d: record %d got offset %d", r.stream.Seed, len(all)+1, offset)
+		}
+		r.oracle.Apply(rec)
+		all = append(all, rec)
+	}
 	for i := range r.stream.Records {
 		rec := &r.stream.Records[i]
 		offset, err := feed.Add(g, rec, false)
 		r.must(err)
-		if offset != uint64(i+1) {
-			r.t.Fatalf("seed %d: record %d got offset %d", r.stream.Seed, i+1, offset)
+		took(offset, *rec)
+		if r.reads != nil {
+			r.reads.step(r, feed, g, rec.Received, took)
 		}
-		r.oracle.Apply(*rec)
 		if r.rng.IntN(6) == 0 {
 			commit()
 		}
 	}
 	commit()
+	r.stream.Records = all // with the journal's own, so that record i is at offset i+1
 	r.must(r.x.CatchUp(r.t.Context(), nil))
 }
 

@@ -53,7 +53,7 @@ func mustJSON(v any) []byte {
 func (l *ObjectLine) Answer() *ObjectOut {
 	out := &ObjectOut{Answer: Answer{
 		Name:  Name{Source: l.at.source, Backend: notNil(l.at.Backend), Tenant: notNil(l.at.Tenant), Key: append(Bytes{}, l.key...)},
-		Media: map[string]MediumOut{}, AsOf: l.at.moment.asOf,
+		Media: map[string]MediumOut{}, AsOf: l.at.moment.asOf, Silent: l.at.moment.silent(l.at.moment.epoch),
 	}}
 	for i := range l.o.media {
 		out.Media[l.o.media[i].name] = l.o.media[i].decision.out(l.at.moment)
@@ -81,7 +81,11 @@ func (l *ObjectLine) AppendJSON(dst []byte) []byte {
 		dst = append(l.appendMedium(dst, &m.decision), ',')
 	}
 	dst = append(endObject(dst), ',')
-	return append(append(dst, l.asOf...), '}')
+	dst = append(dst, l.asOf...)
+	if l.at.moment.silent(l.at.moment.epoch) {
+		dst = append(dst, `,"silent":true`...)
+	}
+	return append(dst, '}')
 }
 
 func (l *ObjectLine) appendMedium(dst []byte, d *decision) []byte {

@@ -15,9 +15,11 @@ type scopeAt struct {
 	source string
 	moment *moment
 	clears scopeClears
+	// readings are those of the scope that count at the moment.
+	readings scopeReadings
 }
 
-// newScopeAt reads the newest clears of a scope at a moment of its source.
+// newScopeAt reads the newest clears and readings of a scope at a moment of its source.
 func newScopeAt(v *index.View, s *index.Scope, source string, m *moment) (*scopeAt, error) {
 	out := &scopeAt{Scope: *s, source: source, moment: m}
 	o := index.Object{Source: s.Source, Backend: s.Backend, Tenant: s.Tenant}
@@ -25,7 +27,19 @@ func newScopeAt(v *index.View, s *index.Scope, source string, m *moment) (*scope
 	if c.newest, c.hasNewest, err = v.Cleared(&o, m.at); err == nil && c.hasNewest {
 		c.proof, c.hasProof, err = v.Proof(&o, m.at)
 	}
+	if err == nil {
+		out.readings, err = newScopeReadings(v, s, m, &out.clears)
+	}
 	return out, err
+}
+
+// steps is the newest reading that ended by the moment and began at h, where whether an object was touched in (h, e] shows on the way
+// through its events; nil: none.
+func (s *scopeAt) steps() *index.Reading {
+	if len(s.readings.list) > 0 && s.readings.list[0].Through <= s.moment.at.Offset {
+		return &s.readings.list[0]
+	}
+	return nil
 }
 
 // standing is what is known of one object at one moment. It is used again for the next object: nothing is allocated.
@@ -42,6 +56,8 @@ type standing struct {
 	group    []byte
 	hasGroup bool
 	groupAt  index.Position
+
+	spoken spoken
 }
 
 // mediumStanding is one medium of a standing.
@@ -96,22 +112,46 @@ func (o *standing) addGroup(r *index.Row, key []byte) (enough bool, err error) {
 func (o *standing) read(w *index.Walk, s *scopeAt, groups bool) error {
 	o.reset()
 	at := s.moment.at
+	newest, touched := s.steps(), false
 	for w.NextRowAt(at) {
 		r := w.Row()
 		o.add(r)
+		more := true // Row is one of the medium's
 		for groups {
 			enough, err := o.addGroup(r, w.Key())
 			if err != nil {
 				return err
 			}
-			if enough || !w.NextOfMedium() {
+			if enough {
+				break
+			}
+			touched = touched || newest.TouchedBy(r.Position)
+			if more = w.NextOfMedium(); !more {
 				break
 			}
 		}
+		if newest != nil && !touched && more {
+			through := index.Behind(newest.Through)
+			touched = newest.TouchedBy(r.Position) || through.Before(r.Position) && w.NextOfMediumAt(through) && newest.TouchedBy(w.Row().Position)
+		}
 		w.SkipMedium()
 	}
-	o.judge(s)
-	return nil
+	if !o.seen && o.want == "" {
+		return nil // it was not known yet
+	}
+	o.speak(s, w.Key())
+	o.spoken.stepped, o.spoken.touched = newest != nil, touched
+	return o.judge(s)
+}
+
+// speak prepares for what readings say of the object.
+func (o *standing) speak(s *scopeAt, key []byte) {
+	o.spoken.about(&s.readings, index.Object{Source: s.Source, Backend: s.Backend, Tenant: s.Tenant, Key: key}, s.moment.at)
+	for i := range o.media {
+		if m := &o.media[i]; m.has {
+			o.spoken.event(m.newest.Position)
+		}
+	}
 }
 
 // find returns a medium, nil where the object was not seen on it.
@@ -124,8 +164,8 @@ func (o *standing) find(name string) *mediumStanding {
 	return nil
 }
 
-// judge decides for each medium and for the object.
-func (o *standing) judge(s *scopeAt) {
+// judge decides for each medium and for the object, which speak was told of.
+func (o *standing) judge(s *scopeAt) (err error) {
 	if o.want != "" && o.find(o.want) == nil {
 		o.media = append(o.media, mediumStanding{name: o.want})
 	}
@@ -141,13 +181,16 @@ func (o *standing) judge(s *scopeAt) {
 		if m.has {
 			newest = &m.newest
 		}
-		m.decision = decide(s.moment, newest, &s.clears, cut)
+		if m.decision, err = judgeMedium(s.moment, newest, &s.clears, cut, &o.spoken); err != nil {
+			return err
+		}
 		confirmed := m.decision.confirmed()
 		present = present || m.decision.present
 		sure = sure || m.decision.present && confirmed
 		all = all && confirmed
 	}
 	o.present, o.confirmed = present, sure || !present && all
+	return nil
 }
 
 // scanners is how many goroutines scan.

@@ -92,6 +92,11 @@ type whyFacts struct {
 	next, stored *index.Event
 	nextClear    *index.Clear
 	nextMark     *index.Mark
+	// nextReading is the first reading of the master behind the moment that speaks of the object, where the answer is uncertain.
+	nextReading *index.Reading
+	// unread says why no reading of the master resolves a doubt, unreadAt is where the newest began that does not.
+	unread   whyUnread
+	unreadAt uint64
 	// elsewhere are scopes in which the key was seen, of an object never seen.
 	elsewhere []Name
 }
@@ -103,6 +108,8 @@ type whyMedium struct {
 	newest *index.Evidence
 	// stored is the newest stored at or before the moment; removed is the first removed behind it. nil: none, or too far back.
 	stored, removed *index.Evidence
+	// reading is that which the decision rests on, nil: none.
+	reading *index.SourceReading
 	// left are media that still had a copy behind the batch of removed.
 	left []string
 }
@@ -187,14 +194,14 @@ func (a *asked) facts(p *historyOf, w When) (*whyFacts, error) {
 		return nil, err
 	}
 	f.answer.Name = p.name
-	st, err := p.stateAt(m.at)
+	st, err := p.stateAt(m.at, m.at.Offset)
 	if err != nil {
 		return nil, err
 	}
 	f.clears = st.clears
-	cut := false
-	for i := range st.media {
-		cut = cut || st.media[i].Has && m.cuts(&st.media[i].Newest)
+	decisions, err := a.judge(&p.object, m, st.media, &f.clears)
+	if err != nil {
+		return nil, err
 	}
 	for i := range st.media {
 		if len(f.media) == maxWhyMedia {
@@ -205,8 +212,11 @@ func (a *asked) facts(p *historyOf, w When) (*whyFacts, error) {
 		if st.media[i].Has {
 			out.newest = &st.media[i].Newest
 		}
-		out.decision = decide(m, out.newest, &f.clears, cut)
+		out.decision = decisions[i]
 		f.media = append(f.media, out)
+	}
+	if err := a.readingFacts(p, f); err != nil {
+		return nil, err
 	}
 	if err := p.before(f); err != nil {
 		return nil, err
@@ -227,20 +237,6 @@ func (a *asked) facts(p *historyOf, w When) (*whyFacts, error) {
 		return f, p.markFacts(f, &m.mark)
 	}
 	return f, nil
-}
-
-// stateAt is what is known of the object at a position, but for the mark.
-func (p *historyOf) stateAt(at index.Position) (*historyState, error) {
-	st := &historyState{}
-	var err error
-	if st.media, err = p.view.Media(nil, &p.object, at); err != nil {
-		return nil, err
-	}
-	if st.clears.newest, st.clears.hasNewest, err = p.view.Cleared(&p.object, at); err != nil {
-		return nil, err
-	}
-	st.clears.proof, st.clears.hasProof, err = p.view.Proof(&p.object, at)
-	return st, err
 }
 
 // before finds, for each medium, when it was stored last and what ended that.
@@ -287,7 +283,7 @@ func (p *historyOf) before(f *whyFacts) error {
 		if m.removed == nil {
 			continue
 		}
-		st, err := p.stateAt(index.Behind(m.removed.Position.Offset))
+		st, err := p.stateAt(index.Behind(m.removed.Position.Offset), m.removed.Position.Offset)
 		if err != nil {
 			return err
 		}

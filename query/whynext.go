@@ -52,6 +52,7 @@ func (t *whyTeller) next() {
 			add("What touched it after the moment.", objectCommand(fmt.Sprintf("history --from offset:%d", f.answer.AsOf.Offset+1), &f.name))
 		}
 	}
+	t.nextReadings(add)
 	for _, c := range t.causes() {
 		if f.nextGap != nil && c.cause == f.nextGap.Cause && !c.marked {
 			add("The loss itself.", sourceCommand(fmt.Sprintf("gaps --from offset:%d --to offset:%[1]d", f.nextGap.FirstOffsetAfter), f.name.Source))

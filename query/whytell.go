@@ -33,13 +33,15 @@ func (t *whyTeller) say(format string, args ...any) {
 // sayOf adds a sentence about an event.
 func (t *whyTeller) sayOf(e *index.Evidence, format string, args ...any) {
 	l := WhyLine{Text: fmt.Sprintf(format, args...), Offset: e.Position.Offset, Epoch: e.Epoch, Received: msTime(e.Received)}
-	seq := e.Seq
-	l.Seq = &seq
+	if !e.Reading {
+		seq := e.Seq
+		l.Seq = &seq
+	}
 	if e.HasID {
 		id := e.ID
 		l.EventID = &id
 	}
-	if e.HasTime {
+	if e.HasTime && !e.Reading {
 		l.Time = msTime(e.Time)
 	}
 	t.out.Story = append(t.out.Story, l)
@@ -141,26 +143,31 @@ func (t *whyTeller) scopeCleared(e *index.Evidence) {
 
 func (t *whyTeller) medium(m *whyMedium) {
 	f := t.f
-	if a := f.answer.Media[m.name]; a.Evidence != nil && a.Evidence.Cause == "reconciliation" {
-		e := a.Evidence
-		l := WhyLine{Text: fmt.Sprintf("%s: the master itself was asked: %s, as of the reading at offset %d.", m.name, a.State, e.Offset), Offset: e.Offset, Epoch: e.Epoch, Time: e.Time, Received: e.Received}
-		t.out.Story = append(t.out.Story, l)
-	}
+	defer t.tellReading(m)
 	switch {
 	case m.newest == nil:
 		if m.cleared {
 			t.sayOf(m.evidence, "%s: no event about it was recorded; the `cleared` of its scope %s made every object of the scope absent.", m.name, spotOf(m.evidence))
 		}
 		return // else the doubt says it
+	case m.present && m.newest.Reading:
+		t.sayOf(m.newest, "%s: a reading of the master found it there %s, and no recorded event behind that removed it by then.", m.name, spotOf(m.newest))
+		return
 	case m.present:
 		t.sayOf(m.newest, "%s: stored %s, and no recorded event behind that removed it by then.", m.name, spotOf(m.newest))
 		return
 	case m.newest.Stored: // and then cleared
-		t.sayOf(m.newest, "%s: stored %s.", m.name, spotOf(m.newest))
+		how := "stored"
+		if m.newest.Reading {
+			how = "found there by a reading of the master"
+		}
+		t.sayOf(m.newest, "%s: %s %s.", m.name, how, spotOf(m.newest))
 		t.sayOf(&f.clears.newest, "%s: its scope (tenant and backend) was cleared %s.", m.name, spotOf(&f.clears.newest))
 		return
 	}
 	switch {
+	case m.stored != nil && m.stored.Reading:
+		t.sayOf(m.stored, "%s: found there by a reading of the master %s.", m.name, spotOf(m.stored))
 	case m.stored != nil:
 		t.sayOf(m.stored, "%s: stored last %s.", m.name, spotOf(m.stored))
 	case f.lookedBack:
@@ -172,8 +179,14 @@ func (t *whyTeller) medium(m *whyMedium) {
 	if len(m.left) > 0 {
 		how = "a copy on " + and(m.left) + " was left, as an eviction or an offload leaves one"
 	}
-	t.sayOf(m.removed, "%s: removed %s; %s.", m.name, spotOf(m.removed), how)
-	if m.newest.Position != m.removed.Position {
+	if m.removed.Reading {
+		t.sayOf(m.removed, "%s: a reading of the master did not find it there any more %s: no event that was received had told of it.", m.name, spotOf(m.removed))
+	} else {
+		t.sayOf(m.removed, "%s: removed %s; %s.", m.name, spotOf(m.removed), how)
+	}
+	if m.newest.Reading && m.newest.Position != m.removed.Position {
+		t.sayOf(m.newest, "%s: a later reading of the master found that again %s.", m.name, spotOf(m.newest))
+	} else if m.newest.Position != m.removed.Position {
 		t.sayOf(m.newest, "%s: removed again %s, which changed nothing.", m.name, spotOf(m.newest))
 	}
 	if m.cleared {
@@ -184,8 +197,9 @@ func (t *whyTeller) medium(m *whyMedium) {
 // doubts tells each cause of doubt once, and the newest mark also where it touches nothing.
 func (t *whyTeller) doubts() {
 	f := t.f
-	told := false
+	told, silent := false, false
 	for _, c := range t.causes() {
+		silent = silent || c.cause == DoubtSilent
 		text := causeTexts[c.cause].what
 		if len(c.media) < len(f.answer.Media) {
 			text = and(c.media) + ": " + lower(text)
@@ -210,11 +224,19 @@ func (t *whyTeller) doubts() {
 		l := f.markAt
 		l.Text = fmt.Sprintf("Before that a mark (%s) put all that was known then in doubt: %s %s", f.mark.Cause, lower(causeTexts[f.mark.Cause].what), t.markText())
 		if f.answer.Certainty == Confirmed {
-			l.Text += " What is confirmed rests on what was announced behind it."
+			l.Text += " What is confirmed rests on what was announced"
+			if slices.ContainsFunc(f.media, func(m whyMedium) bool { return m.evidence != nil && m.evidence.Reading }) {
+				l.Text += ", or read from the master,"
+			}
+			l.Text += " behind it."
 		}
 		t.out.Story = append(t.out.Story, l)
 	case f.answer.Certainty == Confirmed && f.mark == nil && !f.severalScopes:
 		t.say("Nothing casts doubt on that: no mark of the source lies before the moment, so nothing is known to be missing.")
+	}
+	t.tellUnread()
+	if f.answer.Silent && !silent {
+		t.say("The master of this epoch (%d) is known to change things without an event: that it has something is confirmed by a reading of it only, for the moment of the reading.", f.m.epoch)
 	}
 }
 
@@ -336,11 +358,16 @@ func (t *whyTeller) after() {
 	default:
 		t.sayOf(&f.next.Evidence, "After the moment: %s %s.", happened(f.next), spotOf(&f.next.Evidence))
 	}
-	if f.stored != nil {
+	if f.stored != nil && f.stored.Reading {
+		t.sayOf(&f.stored.Evidence, "Then %s %s.", happened(f.stored), spotOf(&f.stored.Evidence))
+	} else if f.stored != nil {
 		t.sayOf(&f.stored.Evidence, "The next `stored` is on %s %s.", f.stored.Medium, spotOf(&f.stored.Evidence))
 	}
 	if f.nextClear != nil && (f.next == nil || f.nextClear.Position.Before(f.next.Position)) {
 		t.sayOf(&f.nextClear.Evidence, "After the moment its scope was cleared %s.", spotOf(&f.nextClear.Evidence))
+	}
+	if f.nextReading != nil {
+		t.sayOf(&f.nextReading.Evidence, "After the moment the master was read %s, and what it said of the object is known from there on.", spotOf(&f.nextReading.Evidence))
 	}
 	if f.nextMark != nil {
 		t.out.Story = append(t.out.Story, WhyLine{

@@ -63,14 +63,22 @@ func ShellWord(s string) string {
 
 // happened names an event.
 func happened(e *index.Event) string {
-	if e.Stored {
+	switch {
+	case e.Reading && e.Stored:
+		return "a reading of the master found it on " + e.Medium
+	case e.Reading:
+		return "a reading of the master did not find it on " + e.Medium
+	case e.Stored:
 		return "stored on " + e.Medium
 	}
 	return "removed from " + e.Medium
 }
 
-// spotOf says when and where an event was.
+// spotOf says when and where an event, or a reading of the master, was.
 func spotOf(e *index.Evidence) string {
+	if e.Reading {
+		return fmt.Sprintf("at %s on our clock (offset %d)", clockText(e.Received), e.Position.Offset)
+	}
 	s := fmt.Sprintf("offset %d, seq %d/%d", e.Position.Offset, e.Epoch, e.Seq)
 	if !e.HasTime {
 		return "at " + s

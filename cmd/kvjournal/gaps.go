@@ -63,6 +63,13 @@ OBJECTS IN DOUBT is "newly of present": so many objects were surely present unti
 that were present then as last known. The rest was in doubt already. An object is sure again with its next event.
 JSON has the scopes too (in_doubt). Counting takes a pass over all objects; --no-objects leaves it out.
 
+RESOLVED names the first reading of the master behind the loss (JSON: resolved_by). It resolves the doubts of the tenants
+that it covered, and of no others: the master shows the tenant "default" only, and other tenants stay in doubt unless
+a snapshot file covers them (kvjournal reconcile --snapshot). What the master gave no answer about stays in doubt too.
+
+Where the master's counters were read before and after the loss, the line below says what they tell (JSON:
+attribution): whether its own queue dropped what is missing, or whether it was lost on the way.
+
 --summary counts the losses by cause and hour.
 
 The causes, and what to do:
@@ -114,6 +121,16 @@ func gapTable(out printer) (show func([]byte) error, end func()) {
 		n++
 		causes[g.Cause] = true
 		out.row(widths, at, within(&g), g.Cause, missing(&g), lost(&g), inDoubt(g.InDoubt))
+		if a := g.Attribution; a != nil {
+			for _, line := range paragraph(a.Text, tableWidth-14) {
+				out.row(nil, strings.Repeat(" ", 14)+line)
+			}
+		}
+		if r := g.ResolvedBy; r != nil {
+			for _, line := range paragraph(resolvedText(r), tableWidth-14) {
+				out.row(nil, strings.Repeat(" ", 14)+line)
+			}
+		}
 		return nil
 	}
 	end = func() {
@@ -124,6 +141,25 @@ func gapTable(out printer) (show func([]byte) error, end func()) {
 		adviseOn(out, causes)
 	}
 	return show, end
+}
+
+// resolvedText tells what resolved a loss.
+func resolvedText(r *query.ResolvedOut) string {
+	var tenants []string
+	for i, t := range r.TenantsBase64 {
+		if i == 3 {
+			break
+		}
+		tenants = append(tenants, shorten(printable(query.Bytes(t)), 24))
+	}
+	s := "RESOLVED for tenant " + strings.Join(tenants, ", ")
+	if len(tenants) == 0 {
+		s = "The master was read, but no tenant was covered,"
+	}
+	if more := r.TenantsTotal - len(tenants); more > 0 {
+		s += fmt.Sprintf(" and %s more", number(uint64(more)))
+	}
+	return fmt.Sprintf("%s: the master was read by %s (offset %d, %s), %s corrections, %s.", s, clock(r.Time), r.Offset, strings.ReplaceAll(r.Why, "_", " "), number(uint64(r.Corrections)), span(r.TookMs))
 }
 
 // adviseOn says what to do about each of the causes.

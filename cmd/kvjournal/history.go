@@ -22,7 +22,8 @@ func newHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history KEY",
 		Short: "All that touched one object, and what was known of it after each",
-		Long: `What touched one object, in order: each stored and removed, each cleared of its scope (tenant and backend), and each
+		Long: `What touched one object, in order: each stored and removed, each cleared of its scope (tenant and backend), each reading of
+the master that says something of it (a correction is what it found to be otherwise), and each
 mark: a place in the stream of its source behind which all that was known before is in doubt. From the object's first
 event on; a mark or a clear before that touched nothing.
 
@@ -190,11 +191,33 @@ func (h *historyShow) showLine(l *query.HistoryLine) {
 		cells = append(cells, d)
 	}
 	h.out.row(historyWidths, cells...)
+	if l.Reading != nil {
+		for _, line := range paragraph(readingText(l), tableWidth-14) {
+			h.out.row(nil, "              "+line)
+		}
+	}
 	if l.Event == nil {
 		return
 	}
 	h.raw("event", l.Event)
 	h.raw("batch", l.Batch)
+}
+
+// readingText tells of a reading of the master.
+func readingText(l *query.HistoryLine) string {
+	s := "The master was read, and says the same as was known"
+	if l.Kind == query.KindCorrection {
+		s = "The master was read, and has it on " + printable(query.Bytes(l.Medium))
+		if l.State == query.Absent {
+			s = "The master was read, and does not have it on " + printable(query.Bytes(l.Medium))
+		}
+		s += ", other than was known"
+	}
+	s += " (" + strings.ReplaceAll(l.Reading.Why, "_", " ")
+	if l.Reading.From != "" {
+		s += ", " + shorten(printable(query.Bytes(l.Reading.From)), 50)
+	}
+	return s + fmt.Sprintf("; it ended at offset %d).", l.Reading.Ended)
 }
 
 // after tells where the object was behind a line.

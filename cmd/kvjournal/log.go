@@ -26,7 +26,8 @@ With --key, every event of one object is shown; a cleared of its scope is one to
 --tenant names the object's).
 
 --type takes stored, removed, cleared (or event for all three), gap, damaged, duplicate, empty, connected, disconnected,
-recorder_started, recorder_stopped, tail_lost (or fact for all that are no events), with commas between. Where objects are
+recorder_started, recorder_stopped, tail_lost, publisher_status, reconciliation_begun, reconciliation_part,
+reconciliation_ended (or fact for all that are no events), with commas between. Where objects are
 chosen (--backend, --tenant, --key, --prefix, --medium), facts are left out unless --type asks for them.
 
 --follow also waits while no recorder runs, and goes on when one does: nothing is shown twice and nothing is left out.
@@ -76,9 +77,13 @@ func (a *asking) payloads(out printer) (show func([]byte) error, end func()) {
 	var buf []byte
 	show = func(line []byte) error {
 		// Before the type there are but numbers.
-		if _, rest, _ := bytes.Cut(line, []byte(`"type":"`)); !all && bytes.HasPrefix(rest, []byte(query.LogDamaged+`"`)) {
+		_, rest, _ := bytes.Cut(line, []byte(`"type":"`))
+		if !all && bytes.HasPrefix(rest, []byte(query.LogDamaged+`"`)) {
 			damaged++
 			return nil
+		}
+		if bytes.HasPrefix(rest, []byte("publisher_status")) || bytes.HasPrefix(rest, []byte("reconciliation_")) {
+			return nil // no message of the publisher
 		}
 		var err error
 		if frames, buf, err = query.FramesOf(line, frames[:0], buf[:0]); err != nil {
@@ -177,7 +182,7 @@ func factText(l *query.LogLine) string {
 	case "recorder_stopped":
 		text = ".. recorder stopped"
 	default:
-		text = ".. " + strings.ReplaceAll(l.Type, "_", " ")
+		text = ".. " + strings.ReplaceAll(l.Type, "_", " ") + contentText(l)
 	}
 	if l.MarkCause != "" {
 		text += "; all before is in doubt (" + l.MarkCause + ")"

@@ -45,13 +45,18 @@ ask history "$key" --tenant "$tenant"
 echo "history of $key ($(wc -l <"$work/out") lines): $took ms, $memory MiB"
 ask why "$key" --tenant "$tenant" --at "$middle"
 echo "why at $middle: $took ms, $memory MiB"
-ask objects --at "$middle" --count
+ask objects --at "$middle" --state any --count
 n=$(cat "$work/out" | field objects)
-echo "objects --at $middle --count: $n objects in $took ms, $(per_second "$n") objects/s, $memory MiB"
+echo "objects --at $middle --state any --count: $n objects in $took ms, $(per_second "$n") objects/s, $memory MiB"
+ask objects --at "$middle" --count
+echo "the same, only the $(cat "$work/out" | field objects) that were present: $took ms"
 ask objects --at "$middle" --limit 1000000
 echo "objects --at $middle --limit 1000000: $took ms, $(per_second "$(wc -l <"$work/out")") objects/s as lines, $memory MiB"
-ask diff --from "$(minutes_ago 31)" --to "$middle" --summary
-echo "diff of one minute ($((rate * 60)) events), summary: $took ms, $memory MiB"
+for per in 1000 2000 5000; do
+	from=$(date -u -d "$end - 30 minutes - $((60 * per / rate)) seconds" +%Y-%m-%dT%H:%M:%SZ)
+	ask diff --from "$from" --to "$middle" --summary
+	echo "diff, summary, of a minute at $per events/s ($((60 * per)) events): $took ms, $memory MiB"
+done
 ask diff --from "$(minutes_ago 31)" --to "$middle"
 echo "the same, all $(wc -l <"$work/out") changes: $took ms, $memory MiB"
 ask log --from "$(minutes_ago 40)"

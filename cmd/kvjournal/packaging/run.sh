@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make run: record, index and serve, and show what there is to look at. Without ENDPOINT a simulated master runs beside it.
-# Environment: DIR, ENDPOINT, MASTER, DURATION (as 20s; empty: until Ctrl-C).
+# Environment: PORT and ADMIN_PORT of the simulated master, DIR, ENDPOINT, MASTER, DURATION (as 20s; empty: until Ctrl-C).
 set -euo pipefail
 bin=bin/kvjournal
 dir=${DIR:-kvjournal-data}
@@ -19,9 +19,10 @@ say() { printf '\n== %s\n' "$*" >&2; }
 
 if [ -z "$endpoint" ]; then
 	endpoint=tcp://127.0.0.1:${PORT:-5557}
+	MASTER=http://127.0.0.1:${ADMIN_PORT:-9003}
 	truth=$(mktemp)
-	say "a simulated Mooncake master publishes on $endpoint: 3 tenants, bursts that overflow its queue"
-	bin/mooncakesim --bind "$endpoint" --rate 2000 --tenants 3 --objects 5000 --queue-capacity 1000 --burst 3000 --truth "$truth" >/dev/null &
+	say "a simulated Mooncake master publishes on $endpoint, its admin API is $MASTER: 3 tenants, bursts that overflow its queue"
+	bin/mooncakesim --bind "$endpoint" --admin "${MASTER#http://}" --rate 2000 --tenants 3 --objects 5000 --queue-capacity 1000 --burst 3000 --truth "$truth" >/dev/null &
 	sim=$!
 fi
 
@@ -31,6 +32,9 @@ cat >&2 <<EOF
      $bin stats  --dir $dir          what is recorded, and where the source stands
      $bin gaps   --dir $dir          what was lost, and why
      $bin lookup --dir $dir KEY      where an object is, and how sure that is; --at for the past
+     $bin why    --dir $dir KEY      the story behind that
+     $bin activity --dir $dir        events over time, with what was lost
+     $bin objects --dir $dir --count how many there are, and how many are in doubt
 EOF
 master=()
 [ -z "${MASTER:-}" ] || master=(--master "$MASTER")
@@ -58,6 +62,8 @@ look() {
 	[ -n "$key" ] || return 0
 	say "one object: $bin lookup --dir $dir --base64 $key"
 	"$bin" lookup --dir "$dir" --base64 "$key" || true
+	say "why that is so: $bin why --dir $dir --base64 $key"
+	"$bin" why --dir "$dir" --base64 "$key" || true
 	say "recording goes on"
 }
 look >&2 &

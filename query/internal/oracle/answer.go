@@ -9,9 +9,14 @@ import (
 func (o *Oracle) AtOffset(offset uint64, obj Object, medium string) State {
 	offset = min(offset, uint64(len(o.facts)-1))
 	at := o.facts[offset]
-	present, evidence := o.look(offset, placement{obj, medium})
+	p := placement{obj, medium}
+	present, _ := o.look(offset, p)
 	cut := at.cut != nil && *at.cut == obj
-	return State{Present: present, Confirmed: evidence > at.doubt && !cut && !at.unproven}
+	if cut { // a correction shows that no more came of the change
+		own, _ := newest(o.events[placement{obj, at.cutOn}], offset)
+		cut = !own.read
+	}
+	return State{Present: present, Confirmed: !cut && !at.unproven && o.sure(offset, p)}
 }
 
 // look finds the state behind offset and the offset of its evidence, 0 for none.
@@ -45,7 +50,7 @@ func newest(list []happening, offset uint64) (happening, bool) {
 // AtTime answers for publisher time ms.
 func (o *Oracle) AtTime(ms int64, obj Object, medium string) State {
 	offset, proven := o.moment(ms)
-	s := o.AtOffset(offset, obj, medium)
+	s := o.AtOffset(o.before(offset, ms), obj, medium)
 	s.Confirmed = s.Confirmed && proven
 	if s.Confirmed && o.repairs.Undated {
 		s.Confirmed = o.sameSinceDated(offset, s, obj, medium)
@@ -84,15 +89,29 @@ func (o *Oracle) moment(ms int64) (offset uint64, proven bool) {
 	return o.arrivals[exceeds-1].offset, o.arrivals[exceeds].follows
 }
 
-// Latest answers without a moment: behind the newest batch or mark, or, while a window of R5 is open, behind the last
-// message before it.
+// before is the last record before the message behind a publisher time, of which offset is the position: what the journal says of its own
+// between the two counts. Where that message is not known, it is offset.
+func (o *Oracle) before(offset uint64, ms int64) uint64 {
+	i := slices.IndexFunc(o.arrivals, func(a arrival) bool { return a.timed && a.time > ms })
+	if i < 0 || o.arrivals[i].offset < offset {
+		return offset // the last of all, or passed twice
+	}
+	return o.arrivals[i].offset - 1
+}
+
+// Latest answers without a moment: behind the newest batch, mark or end of a reading, or, while a window of R5 is open, behind the last
+// message, or end of a reading, before it.
 func (o *Oracle) Latest(obj Object, medium string) State {
 	return o.AtOffset(o.latest(), obj, medium)
 }
 
 func (o *Oracle) latest() uint64 {
 	if o.window.open {
-		return o.window.resting
+		rest := o.window.resting
+		for _, r := range o.readings { // none ends while it is open
+			rest = max(rest, r.Ended)
+		}
+		return rest
 	}
 	return uint64(len(o.facts) - 1)
 }

@@ -1,6 +1,9 @@
 package oracle
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/event"
 )
@@ -46,6 +49,7 @@ type told struct {
 	id      uint64
 	group   *string
 	arrival arrival
+	read    bool // it is no event but what a reading of the master found
 }
 
 // Lifetimes returns all lifetimes that began up to the record at offset to, which is one of records, all that were applied.
@@ -70,12 +74,14 @@ func (o *Oracle) Lifetimes(records []capture.Record, to uint64) []Life {
 			all = append(all, t)
 		}
 	}
+	all = o.insertFound(all, to)
 	var lives []Life
 	var begins, ends []*told      // of lives
 	newest := map[placement]int{} // index in lives
 	end := func(n int, e *told, how string) {
 		l := &lives[n]
 		l.End, l.How, l.Took, ends[n] = e.offset, how, o.duration(begins[n], e), e
+		l.Took.Sure = l.Took.Sure && !o.flagged[o.facts[l.Begin].epoch]
 	}
 	for i := range all {
 		e := &all[i]
@@ -113,7 +119,7 @@ func (o *Oracle) Lifetimes(records []capture.Record, to uint64) []Life {
 	}
 	for i := range lives {
 		if l := &lives[i]; l.End == 0 {
-			l.Took.Sure = o.facts[to].doubt < l.Begin && !o.facts[l.Begin].unproven
+			l.Took.Sure = o.facts[to].doubt < l.Begin && !o.facts[l.Begin].unproven && !begins[i].read && !o.flagged[o.facts[l.Begin].epoch]
 		}
 	}
 	return lives
@@ -121,7 +127,7 @@ func (o *Oracle) Lifetimes(records []capture.Record, to uint64) []Life {
 
 func (o *Oracle) duration(a, b *told) Duration {
 	return Duration{
-		Sure:  o.facts[b.offset].doubt < a.offset && !o.facts[a.offset].unproven && !o.facts[b.offset].unproven,
+		Sure:  !a.read && !b.read && o.facts[b.offset].doubt < a.offset && !o.facts[a.offset].unproven && !o.facts[b.offset].unproven,
 		Timed: a.arrival.dated && b.arrival.dated && a.arrival.time <= b.arrival.time,
 		Ms:    b.arrival.time - a.arrival.time,
 	}
@@ -140,10 +146,16 @@ func (o *Oracle) ending(all []told, i int) string {
 			own = append(own, j)
 		}
 	}
+	if all[i].read { // all that a reading found is one change
+		for at+1 < len(own) && all[own[at+1]].read && all[own[at+1]].offset == all[i].offset {
+			at++
+		}
+		return copyLeft(all, own[:at+1])
+	}
 	adjacent := func(n int) bool { // own[n+1] directly follows own[n]
 		a, b := &all[own[n]], &all[own[n+1]]
 		switch {
-		case a.kind == event.Cleared || b.kind == event.Cleared || a.hasID != b.hasID:
+		case a.kind == event.Cleared || b.kind == event.Cleared || a.hasID != b.hasID || a.read || b.read:
 			return false
 		case a.offset != b.offset && o.facts[b.offset].doubt >= a.offset:
 			return false
@@ -166,8 +178,13 @@ func (o *Oracle) ending(all []told, i int) string {
 			}
 		}
 	}
+	return copyLeft(all, own[:last+1])
+}
+
+// copyLeft says whether some medium holds the object behind its events own.
+func copyLeft(all []told, own []int) string {
 	held := map[string]bool{}
-	for _, j := range own[:last+1] {
+	for _, j := range own {
 		switch all[j].kind {
 		case event.Stored:
 			held[all[j].at.medium] = true
@@ -183,13 +200,39 @@ func (o *Oracle) ending(all []told, i int) string {
 	return Removed
 }
 
+// insertFound puts the corrections of readings that began up to the record at offset to among events.
+func (o *Oracle) insertFound(all []told, to uint64) []told {
+	for _, r := range o.readings {
+		if r.Begun > to {
+			continue
+		}
+		var last arrival
+		for _, a := range o.arrivals {
+			if a.offset < r.Begun {
+				last = a
+			}
+		}
+		for p, present := range r.Found {
+			kind := event.Removed
+			if present {
+				kind = event.Stored
+			}
+			all = append(all, told{offset: r.Begun, kind: kind, at: placement{p.Object, p.Medium}, arrival: last, read: true})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b told) int {
+		return cmp.Or(cmp.Compare(a.offset, b.offset), cmp.Compare(a.index, b.index), cmp.Compare(a.at.medium, b.at.medium))
+	})
+	return all
+}
+
 // InDoubt says of an object behind a record whether it is present on any medium, as far as is known, and whether its presence on one of
-// them rests on evidence newer than the newest mark. Whether the moment itself is proven does not matter.
+// them is sure. Whether the moment itself is proven does not matter.
 func (o *Oracle) InDoubt(offset uint64, obj Object) (present, standing bool) {
 	for _, m := range o.Media(obj) {
-		is, evidence := o.look(offset, placement{obj, m})
+		is, _ := o.look(offset, placement{obj, m})
 		present = present || is
-		standing = standing || is && evidence > o.facts[offset].doubt
+		standing = standing || is && o.sure(offset, placement{obj, m})
 	}
 	return present, standing
 }

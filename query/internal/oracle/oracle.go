@@ -29,6 +29,7 @@ type happening struct {
 	index  int // in its batch
 	stored bool
 	proof  bool // of a clear: it may prove absence (R7)
+	read   bool // it is no event but what a reading found
 }
 
 func (h happening) before(g happening) bool {
@@ -43,8 +44,12 @@ type fact struct {
 	doubt uint64
 	// cut is the object whose change may be cut in two behind this record (R8).
 	cut *Object
+	// cutOn is the medium of that object's event.
+	cutOn string
 	// unproven: the position lies in a window of R5 that holds messages.
 	unproven bool
+	epoch    uint64
+	links    int // how many connection records there were
 }
 
 // arrival is a message that is no duplicate.
@@ -66,6 +71,8 @@ type Oracle struct {
 	clears   map[scope][]happening
 	media    map[Object]map[string]bool
 	gaps     []Gap
+	readings []*Reading
+	flagged  map[uint64]bool // epochs (R11)
 
 	last   previous
 	window struct {
@@ -123,11 +130,13 @@ func (o *Oracle) Apply(rec capture.Record) {
 	now := o.facts[offset-1]
 	switch rec.Kind {
 	case capture.Disconnected:
+		now.links++
 		o.last.fresh = true
 		if !o.window.open {
 			o.window.open, o.window.holds, o.window.resting = true, false, now.message
 		}
 	case capture.Connected:
+		now.links++
 		o.last.fresh = true
 		if o.window.open && o.window.holds {
 			now.doubt, now.cut, now.unproven = offset, nil, false
@@ -145,6 +154,7 @@ func (o *Oracle) Apply(rec capture.Record) {
 			o.window.holds, now.unproven = true, true
 		}
 	}
+	now.epoch = o.last.epoch
 	o.facts = append(o.facts, now)
 }
 
@@ -202,7 +212,7 @@ func (o *Oracle) message(offset uint64, rec capture.Record, now *fact) {
 	}
 	if n := len(b.Events); n >= fullBatch && b.Events[n-1].Type != event.Cleared {
 		last := objectOf(&b.Events[n-1])
-		now.cut = &last
+		now.cut, now.cutOn = &last, string(b.Events[n-1].Medium)
 	}
 	for i := range b.Events {
 		o.event(offset, i, &b.Events[i], now.doubt)
