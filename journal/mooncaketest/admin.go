@@ -231,13 +231,28 @@ func (q *request) pause(i, n int) {
 	}
 }
 
-// walk reads n things one by one, with all locks free between two of them.
+// atOnce is how many things a walk reads under one lock where nobody looks between them. A real master has a lock for each shard; here
+// there is one for all, and taking it for every key of a query took 40 times the query under 50,000 events/s.
+const atOnce = 16
+
+// walk reads n things one by one, with all locks free between two of them, or between some of them.
 func (q *request) walk(n int, read func(i int, s *Store)) {
-	for i := range n {
-		q.view(func(s *Store, _ *Publisher) { read(i, s) })
-		q.pause(i, n)
-		if i < n-1 {
-			q.step(Read, i+1)
+	run := 1
+	if q.o.OnStep == nil && q.o.Latency == 0 {
+		run = atOnce
+	}
+	for first := 0; first < n; first += run {
+		q.view(func(s *Store, _ *Publisher) {
+			for i := first; i < min(first+run, n); i++ {
+				read(i, s)
+			}
+		})
+		if run > 1 {
+			continue
+		}
+		q.pause(first, n)
+		if first < n-1 {
+			q.step(Read, first+1)
 		}
 	}
 }
