@@ -1,7 +1,6 @@
 package index
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -126,7 +125,7 @@ func TestTableBounds(t *testing.T) {
 	}
 	for i, b := range bounds {
 		if split(b) != len(b) || b[0] != keyHistory || i > 0 && string(bounds[i-1]) >= string(b) {
-			t.Error(fmt.Sprintf("bound %d: %q", i, b))
+			t.Errorf("bound %d: %q", i, b)
 		}
 	}
 }

@@ -269,6 +269,9 @@ func (e *Engine) moments(ctx context.Context, sources []journal.Source, w When) 
 			v.Close()
 			return nil, nil, err
 		}
+		if w.Kind == AtOffset || w.Kind == AtSeq {
+			m.leaveWindow()
+		}
 		if m.flagged, err = v.Flagged(s.ID); err != nil {
 			v.Close()
 			return nil, nil, err

@@ -201,6 +201,7 @@ func (l *historyLiner) reading(e *index.Evidence, m *moment) error {
 	}
 	if m.last = placeOf(&last); last.InWindow {
 		m.unproven = recordDoubt(DoubtWindow, &last)
+		m.leaveWindow()
 	}
 	r, ok, err := l.p.view.SourceReading(m.source, h)
 	if ok {

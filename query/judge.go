@@ -26,6 +26,14 @@ type moment struct {
 // silent reports whether an epoch's master changes things without an event.
 func (m *moment) silent(epoch uint64) bool { return m.flagged[epoch] }
 
+// leaveWindow makes a position that lies behind the end of a window of R5 proven again, though the last message before it lies within: the
+// window's mark is there. The moment's mark must be known.
+func (m *moment) leaveWindow() {
+	if m.unproven != nil && m.unproven.Cause == DoubtWindow && m.hasMark && m.last.Offset < m.mark.End.Offset && m.mark.End.Offset <= m.at.Offset {
+		m.unproven = nil // what stands behind that mark is what a reading says, and a reading is of one connection
+	}
+}
+
 // cuts reports whether the moment lies directly behind a full batch whose last event is e (R8).
 func (m *moment) cuts(e *index.Evidence) bool { return e.Cut && e.Position.Offset == m.last.Offset }
 

@@ -46,6 +46,7 @@ func (e *Engine) momentAt(v *index.View, source uint32, at index.Position) (*mom
 	if m.mark, m.hasMark, err = v.Mark(source, min(at.Offset, math.MaxUint64-1)); err != nil {
 		return nil, err
 	}
+	m.leaveWindow()
 	m.flagged, err = v.Flagged(source)
 	return m, err
 }

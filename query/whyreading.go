@@ -13,7 +13,7 @@ import (
 type whyUnread uint8
 
 const (
-	readingNotNeeded whyUnread = iota
+	_ whyUnread = iota // a reading is not needed
 	// neverRead: the master was not read between the newest mark and the moment.
 	neverRead
 	// otherScopes: it was, but nothing was read of the object's scope.

@@ -244,7 +244,7 @@ func TestReadmeNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("(?m)^(?:\\$ )?make ([a-z]+)").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:\$ )?make ([a-z]+)`).FindAllStringSubmatch(text, -1) {
 		if !strings.Contains(string(makefile), "\n"+m[1]+":") {
 			t.Errorf("the README names make %s, and there is no such target", m[1])
 		}

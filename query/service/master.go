@@ -133,7 +133,7 @@ func (m *masters) start(ctx context.Context, s *Service) {
 		case <-ctx.Done():
 			return
 		}
-		if err := m.runner.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := m.runner.Run(ctx); ctx.Err() == nil {
 			s.log.Error("doubts are not reconciled with the master any more; recording goes on", "source", m.source.Name, "error", err)
 		}
 	})
