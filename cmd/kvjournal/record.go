@@ -187,6 +187,10 @@ func parseSource(text string) (service.SourceConfig, error) {
 // memoryLimit is what the Go runtime may hold before it collects harder; Pebble's caches and memtables lie beside it.
 const memoryLimit = 160 << 20
 
+// readingMemory is what a reading of a master with a million objects holds beside that. Within the other limit it made the runtime
+// collect all the time, and take the processor from everything else.
+const readingMemory = 64 << 20
+
 func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfig) error {
 	ctx := cmd.Context()
 	if f.duration > 0 {
@@ -194,7 +198,14 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 		ctx, cancel = context.WithTimeout(ctx, f.duration)
 		defer cancel()
 	}
-	debug.SetMemoryLimit(memoryLimit + f.bufferMiB<<20)
+	limit := memoryLimit + f.bufferMiB<<20
+	for _, c := range sources {
+		if len(c.Masters) > 0 {
+			limit += readingMemory
+			break // readings of several sources are rare to meet; then the runtime collects more
+		}
+	}
+	debug.SetMemoryLimit(limit)
 	stderr := cmd.ErrOrStderr()
 	status := newStatusLine(stderr)
 	log := slog.New(slog.NewTextHandler(status, nil))
