@@ -17,7 +17,7 @@ if [ ! -d "$data" ]; then
 	"$bin/kvjournal" import --dir "$data" --source day "$work/day.kvcap" 2>/dev/null
 	rm "$work/day.kvcap"
 fi
-field() { grep -o "\"$1\":\"\?[^\",}]*" | head -n 1 | sed 's/.*:"\?//'; }
+field() { grep -o "\"$1\":\"\?[^\",}]*" | sed -n '1s/.*:"\?//p'; }
 used() { grep -o "$1 [0-9]*" "$work/used" | tail -n 1 | cut -d' ' -f2; }
 # ask NAME… : runs it once to warm the page cache, then three times; keeps stdout of the last, and the median's figures.
 ask() {
@@ -38,8 +38,9 @@ minutes_ago() { date -u -d "$end - $1 minutes" +%Y-%m-%dT%H:%M:%SZ; }
 middle=$(minutes_ago 30)
 echo "$events events, $rate/s of publisher time, $(echo "$stats" | field objects_live) live objects, until $end"
 # A hot object: the one with the most events among those of two seconds.
-key=$("$bin/kvjournal" log --dir "$data" --from "$middle" --limit 20000 --output json | grep -o '"object_key":"[^"]*' | cut -d'"' -f4 | sort | uniq -c | sort -rn | awk 'NR==1{print $2}')
-tenant=$("$bin/kvjournal" log --dir "$data" --from "$middle" --limit 20000 --output json | grep -m1 "\"object_key\":\"$key\"" | field tenant_id)
+"$bin/kvjournal" log --dir "$data" --from "$middle" --limit 20000 --output json >"$work/two"
+key=$(grep -o '"object_key":"[^"]*' "$work/two" | cut -d'"' -f4 | sort | uniq -c | sort -rn | awk 'NR==1{print $2}')
+tenant=$(grep "\"object_key\":\"$key\"" "$work/two" | field tenant_id)
 
 ask history "$key" --tenant "$tenant"
 echo "history of $key ($(wc -l <"$work/out") lines): $took ms, $memory MiB"
