@@ -18,7 +18,7 @@ import (
 
 var (
 	modelSeed    = flag.Uint64("model.seed", 1, "first seed of the random streams")
-	modelStreams = flag.Int("model.streams", 60, "how many random streams")
+	modelStreams = flag.Int("model.streams", usualStreams, "how many random streams")
 )
 
 // recorded is a stream in a journal on a memory filesystem, indexed.

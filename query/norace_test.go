@@ -1,0 +1,5 @@
+//go:build !race
+
+package query
+
+const usualStreams = 60
