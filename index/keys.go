@@ -149,23 +149,20 @@ func hexDigit(c byte) byte {
 	return 255
 }
 
-// cutObject reads an object's key back and returns what follows it.
-func cutObject(b []byte) (key, rest []byte, ok bool) {
-	if len(b) == 0 {
-		return nil, nil, false
+// appendObjectKey appends the key that b holds whole, as appendObject wrote it.
+func appendObjectKey(dst, b []byte) []byte {
+	if b[0] == objectPacked {
+		dst = hex.AppendEncode(dst, b[1:1+packedBytes])
+		b = b[packedBytes:]
 	}
-	switch b[0] {
-	case objectPlain:
-		return cutText(b[1:])
-	case objectPacked:
-		if len(b) < 1+packedBytes {
-			return nil, nil, false
+	for b = b[1 : len(b)-2]; ; { // without the terminator
+		i := bytes.IndexByte(b, escape)
+		if i < 0 {
+			return append(dst, b...)
 		}
-		text, rest, ok := cutText(b[1+packedBytes:])
-		key = make([]byte, 0, 2*packedBytes+len(text))
-		return append(hex.AppendEncode(key, b[1:1+packedBytes]), text...), rest, ok
+		dst = append(dst, b[:i+1]...)
+		b = b[i+2:]
 	}
-	return nil, nil, false
 }
 
 // objectEnd is the index behind the object's key that b begins with, -1 where there is none.
@@ -271,12 +268,15 @@ func sourceKey(space byte, source uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{space}, source)
 }
 
-func markKey(source uint32, offset uint64) []byte {
-	return binary.BigEndian.AppendUint64(sourceKey(keyMark, source), offset)
+// offsetKey is the key of a row of a source at an offset.
+func offsetKey(space byte, source uint32, offset uint64) []byte {
+	return binary.BigEndian.AppendUint64(sourceKey(space, source), offset)
 }
 
+func markKey(source uint32, offset uint64) []byte { return offsetKey(keyMark, source, offset) }
+
 func gapKey(source uint32, offset uint64, n byte) []byte {
-	return append(binary.BigEndian.AppendUint64(sourceKey(keyGap, source), offset), n)
+	return append(offsetKey(keyGap, source, offset), n)
 }
 
 // split is where the part of a key that the bloom filters know ends: behind the object in history, live and exceptions, behind

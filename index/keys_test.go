@@ -303,3 +303,12 @@ func FuzzKey(f *testing.F) {
 		}
 	})
 }
+
+// cutObject reads an object's key back and returns what follows it.
+func cutObject(b []byte) (key, rest []byte, ok bool) {
+	n := objectEnd(b)
+	if n < 0 || b[0] != objectPlain && b[0] != objectPacked {
+		return nil, nil, false
+	}
+	return appendObjectKey(nil, b[:n]), b[n:], true
+}

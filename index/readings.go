@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -55,7 +56,7 @@ func (a *applier) status(b *journal.Block, i int, h *journal.Header, s *SourceSt
 	if err != nil {
 		return err
 	}
-	if err := a.batch.Set(statusKey(h.Source, place.Offset), v, nil); err != nil {
+	if err := a.batch.Set(offsetKey(keyStatus, h.Source, place.Offset), v, nil); err != nil {
 		return err
 	}
 	if st.Silent {
@@ -192,20 +193,12 @@ func (a *applier) ended(b *journal.Block, i int, h *journal.Header, s *SourceSta
 	s.Readings++
 	s.Evidence = s.Evidence || s.MarkEnd.Before(e.Position)
 	s.AsOf, s.Batch = place, false
-	return a.batch.Set(sourceReadingKey(h.Source, r.Begun), v, nil)
-}
-
-func sourceReadingKey(source uint32, h uint64) []byte {
-	return binary.BigEndian.AppendUint64(sourceKey(keySourceReading, source), h)
+	return a.batch.Set(offsetKey(keySourceReading, h.Source, r.Begun), v, nil)
 }
 
 // silent flags an epoch of a source (R11).
 func (a *applier) silent(source uint32, epoch, offset uint64) error {
-	return a.batch.Set(silentKey(source, epoch), binary.AppendUvarint(nil, offset), nil)
-}
-
-func silentKey(source uint32, epoch uint64) []byte {
-	return binary.BigEndian.AppendUint64(sourceKey(keySilent, source), epoch)
+	return a.batch.Set(offsetKey(keySilent, source, epoch), binary.AppendUvarint(nil, offset), nil)
 }
 
 // SourceStatus is what the master's counters said, as the record at Offset has it; Received is our clock, Unix ms.
@@ -215,160 +208,63 @@ type SourceStatus struct {
 	Received int64  `json:"received"`
 }
 
-func statusKey(source uint32, offset uint64) []byte {
-	return binary.BigEndian.AppendUint64(sourceKey(keyStatus, source), offset)
-}
-
 // Statuses calls f with each status of a source at offsets behind after, up to to, the oldest first, or, with back, the newest.
 func (v *View) Statuses(source uint32, after, to uint64, back bool, f func(*SourceStatus) error) error {
-	if to <= after {
-		return nil
-	}
-	it, err := v.rows(statusKey(source, after+1), statusKey(source, to+1))
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	first, next := it.First, it.Next
-	if back {
-		first, next = it.Last, it.Prev
-	}
-	for ok := first(); ok; ok = next() {
-		var s SourceStatus
-		if len(it.Key()) != 13 || json.Unmarshal(it.Value(), &s) != nil {
+	return v.eachOffset(keyStatus, source, after, to, back, func(offset uint64, _, value []byte) error {
+		s := SourceStatus{Offset: offset}
+		if json.Unmarshal(value, &s) != nil {
 			return errEvidence
 		}
-		s.Offset = binary.BigEndian.Uint64(it.Key()[5:])
-		if err := f(&s); err != nil {
-			return err
-		}
-	}
-	return it.Error()
-}
-
-// StatusAfter returns the first status of a source behind the record at offset.
-func (v *View) StatusAfter(source uint32, offset uint64) (s SourceStatus, ok bool, err error) {
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: statusKey(source, offset+1), UpperBound: sourceKey(keyStatus, source+1)})
-	if err != nil {
-		return s, false, err
-	}
-	defer it.Close()
-	if !it.First() {
-		return s, false, it.Error()
-	}
-	if len(it.Key()) != 13 || json.Unmarshal(it.Value(), &s) != nil {
-		return s, false, errEvidence
-	}
-	s.Offset = binary.BigEndian.Uint64(it.Key()[5:])
-	return s, true, nil
+		return f(&s)
+	})
 }
 
 // Flagged returns the epochs of a source whose master changes things without an event (R11); nil: none.
 func (v *View) Flagged(source uint32) (map[uint64]bool, error) {
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: sourceKey(keySilent, source), UpperBound: sourceKey(keySilent, source+1)})
-	if err != nil {
-		return nil, err
-	}
-	defer it.Close()
 	var out map[uint64]bool
-	for ok := it.First(); ok; ok = it.Next() {
-		if len(it.Key()) != 13 {
-			return nil, errEvidence
-		}
+	err := v.eachOffset(keySilent, source, 0, math.MaxUint64, false, func(epoch uint64, _, _ []byte) error {
 		if out == nil {
 			out = map[uint64]bool{}
 		}
-		out[binary.BigEndian.Uint64(it.Key()[5:])] = true
-	}
-	return out, it.Error()
+		out[epoch] = true
+		return nil
+	})
+	return out, err
 }
 
 // Readings calls f with each reading of a scope whose position lies behind from, up to to, the newest first.
 func (v *View) Readings(s *Scope, from, to Position, f func(*Reading) error) error {
-	if v.Source(s.Source).Readings == 0 {
-		return nil
-	}
-	it, prefix, err := v.readingRows(s, from, to)
-	if err != nil || it == nil {
-		return err
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		r, err := decodeReading(it, len(prefix))
-		if err != nil {
-			return err
-		}
-		if err := f(&r); err != nil {
-			return err
-		}
-	}
-	return it.Error()
+	return v.eachReading(s, from, to, true, f)
 }
 
 // ReadingPage appends up to n readings of a scope behind from, up to to: the oldest first, or, with back, the newest.
 func (v *View) ReadingPage(dst []Reading, s *Scope, from, to Position, back bool, n int) ([]Reading, error) {
+	return page(dst, n, func(f func(*Reading) error) error { return v.eachReading(s, from, to, back, f) })
+}
+
+func (v *View) eachReading(s *Scope, from, to Position, back bool, f func(*Reading) error) error {
 	if v.Source(s.Source).Readings == 0 {
-		return dst, nil
+		return nil
 	}
-	it, prefix, err := v.readingRows(s, from, to)
-	if err != nil || it == nil {
-		return dst, err
-	}
-	defer it.Close()
-	first, next := it.Last, it.Prev // newer positions have smaller keys
-	if back {
-		first, next = it.First, it.Next
-	}
-	for ok := first(); ok && n > 0; ok, n = next(), n-1 {
-		r, err := decodeReading(it, len(prefix))
-		if err != nil {
-			return dst, err
+	return v.eachAt(keyReading, s, from, to, back, func(p Position, value []byte) error {
+		e, rest := cutEvidence(value, p)
+		r := Reading{Evidence: e, Through: rest.Uvarint(), Ended: rest.Uvarint(), Exceptions: rest.Uvarint()}
+		if !rest.Done() {
+			return errEvidence
 		}
-		dst = append(dst, r)
-	}
-	return dst, it.Error()
-}
-
-// readingRows is an iterator over the readings of a scope, nil where there can be none, and what their keys begin with.
-func (v *View) readingRows(s *Scope, from, to Position) (*pebble.Iterator, []byte, error) {
-	if !from.Before(to) {
-		return nil, nil, nil
-	}
-	prefix := s.append([]byte{keyReading})
-	it, err := v.rows(appendPosition(bytes.Clone(prefix), to), appendPosition(bytes.Clone(prefix), from))
-	return it, prefix, err
-}
-
-func decodeReading(it *pebble.Iterator, prefix int) (Reading, error) {
-	p, valid := cutPosition(it.Key()[prefix:])
-	if !valid {
-		return Reading{}, errEvidence
-	}
-	e, rest := cutEvidence(it.Value(), p)
-	r := Reading{Evidence: e, Through: rest.Uvarint(), Ended: rest.Uvarint(), Exceptions: rest.Uvarint()}
-	if !rest.Done() {
-		return r, errEvidence
-	}
-	return r, nil
+		return f(&r)
+	})
 }
 
 // SourceReadings calls f with each reading of a source that began behind the offset after, up to to, the oldest first.
 func (v *View) SourceReadings(source uint32, after, to uint64, f func(*SourceReading) error) error {
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: sourceReadingKey(source, after+1), UpperBound: sourceReadingKey(source, to+1)})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
+	return v.eachOffset(keySourceReading, source, after, to, false, func(_ uint64, _, value []byte) error {
 		var r SourceReading
-		if err := json.Unmarshal(it.Value(), &r); err != nil {
+		if err := json.Unmarshal(value, &r); err != nil {
 			return errEvidence
 		}
-		if err := f(&r); err != nil {
-			return err
-		}
-	}
-	return it.Error()
+		return f(&r)
+	})
 }
 
 // SourceReading returns the reading of a source that began at h, if it ended.

@@ -2,8 +2,6 @@ package index
 
 import (
 	"bytes"
-	"encoding/hex"
-
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -43,25 +41,10 @@ func (r *run) object() error {
 
 // objectKey decodes the current object's key.
 func (r *run) objectKey() []byte {
-	if r.keyed {
-		return r.key
+	if !r.keyed {
+		r.keyed, r.key = true, appendObjectKey(r.key[:0], r.prefix[r.scope:])
 	}
-	r.keyed = true
-	b := r.prefix[r.scope:]
-	r.key = r.key[:0]
-	if b[0] == objectPacked {
-		r.key = hex.AppendEncode(r.key, b[1:1+packedBytes])
-		b = b[packedBytes:]
-	}
-	for b = b[1 : len(b)-2]; ; { // without the terminator
-		i := bytes.IndexByte(b, escape)
-		if i < 0 {
-			r.key = append(r.key, b...)
-			return r.key
-		}
-		r.key = append(r.key, b[:i+1]...)
-		b = b[i+2:]
-	}
+	return r.key
 }
 
 // step moves behind the row read last, if the iterator still stands there.

@@ -2,7 +2,8 @@ package index
 
 import (
 	"bytes"
-	"math"
+	"encoding/binary"
+	"encoding/json"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -20,21 +21,13 @@ func (s *Scope) Name() string { return string(s.append(nil)) }
 
 // Scopes calls f with each scope of a source that was ever seen, in the order of backends, then tenants. f may keep it.
 func (v *View) Scopes(source uint32, f func(Scope) error) error {
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: sourceKey(keyScope, source), UpperBound: sourceKey(keyScope, source+1)})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		s, valid := cutScope(it.Key()[1:])
+	return v.each(sourceKey(keyScope, source), sourceKey(keyScope, source+1), false, func(key, _ []byte) error {
+		s, valid := cutScope(key[1:])
 		if !valid {
 			return errEvidence
 		}
-		if err := f(s); err != nil {
-			return err
-		}
-	}
-	return it.Error()
+		return f(s)
+	})
 }
 
 // cutScope reads a whole key behind its first byte as a scope.
@@ -42,15 +35,11 @@ func cutScope(b []byte) (Scope, bool) {
 	if len(b) < 4 {
 		return Scope{}, false
 	}
-	s := Scope{Source: be32(b)}
+	s := Scope{Source: binary.BigEndian.Uint32(b)}
 	var ok, ok2 bool
 	s.Backend, b, ok = cutText(b[4:])
 	s.Tenant, b, ok2 = cutText(b)
 	return s, ok && ok2 && len(b) == 0
-}
-
-func be32(b []byte) uint32 {
-	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
 // Clear is a `cleared` of a scope. Proof: it confirms absence (R7).
@@ -61,22 +50,19 @@ type Clear struct {
 
 // Clears calls f with each `cleared` of a scope behind from, up to to, the oldest first.
 func (v *View) Clears(s *Scope, from, to Position, f func(*Clear) error) error {
-	prefix := s.append([]byte{keyClear})
-	if !from.Before(to) {
-		return nil
-	}
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: appendPosition(bytes.Clone(prefix), to), UpperBound: appendPosition(bytes.Clone(prefix), from)})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
+	return v.eachClear(s, from, to, false, f)
+}
+
+// ClearPage appends up to n clears of a scope behind from, up to to: the oldest first, or, with back, the newest. A caller that
+// goes on behind the last one holds a page at a time, however many there are.
+func (v *View) ClearPage(dst []Clear, s *Scope, from, to Position, back bool, n int) ([]Clear, error) {
+	return page(dst, n, func(f func(*Clear) error) error { return v.eachClear(s, from, to, back, f) })
+}
+
+func (v *View) eachClear(s *Scope, from, to Position, back bool, f func(*Clear) error) error {
 	proof := s.append([]byte{keyProof})
-	for ok := it.Last(); ok; ok = it.Prev() {
-		p, valid := cutPosition(it.Key()[len(prefix):])
-		if !valid {
-			return errEvidence
-		}
-		e, err := decodeEvidence(it.Value(), p)
+	return v.eachAt(keyClear, s, from, to, back, func(p Position, value []byte) error {
+		e, err := decodeEvidence(value, p)
 		if err != nil {
 			return err
 		}
@@ -89,35 +75,50 @@ func (v *View) Clears(s *Scope, from, to Position, f func(*Clear) error) error {
 		default:
 			return err
 		}
-		if err := f(&c); err != nil {
-			return err
-		}
-	}
-	return it.Error()
+		return f(&c)
+	})
 }
 
 // Marks calls f with each mark of a source whose first record lies behind the offset after, up to to, the oldest first.
 func (v *View) Marks(source uint32, after, to uint64, f func(*Mark) error) error {
-	if after >= to {
-		return nil
-	}
-	high := sourceKey(keyMark, source+1)
-	if to < math.MaxUint64 {
-		high = markKey(source, to+1)
-	}
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: markKey(source, after+1), UpperBound: high})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		m, err := decodeMark(it.Key(), it.Value())
+	return v.eachMark(source, after, to, false, f)
+}
+
+// MarkPage appends up to n marks of a source whose first record lies behind the offset after, up to to: the oldest first, or,
+// with back, the newest.
+func (v *View) MarkPage(dst []Mark, source uint32, after, to uint64, back bool, n int) ([]Mark, error) {
+	return page(dst, n, func(f func(*Mark) error) error { return v.eachMark(source, after, to, back, f) })
+}
+
+func (v *View) eachMark(source uint32, after, to uint64, back bool, f func(*Mark) error) error {
+	return v.eachOffset(keyMark, source, after, to, back, func(_ uint64, key, value []byte) error {
+		m, err := decodeMark(key, value)
 		if err != nil {
 			return err
 		}
-		if err := f(&m); err != nil {
-			return err
+		return f(&m)
+	})
+}
+
+// Gaps calls f for each line of gaps of a source, in the order of their offsets.
+func (v *View) Gaps(source uint32, f func(*Gap) error) error {
+	return v.eachGap(source, sourceKey(keyGap, source), sourceKey(keyGap, source+1), f)
+}
+
+// GapPage appends up to n lines of gaps of a source that records at the offsets first to last showed, in their order.
+func (v *View) GapPage(dst []Gap, source uint32, first, last uint64, n int) ([]Gap, error) {
+	return page(dst, n, func(f func(*Gap) error) error {
+		return v.eachGap(source, gapKey(source, first, 0), gapKey(source, last, 0xff), f)
+	})
+}
+
+func (v *View) eachGap(source uint32, low, high []byte, f func(*Gap) error) error {
+	return v.each(low, high, false, func(key, value []byte) error {
+		g := Gap{}
+		if len(key) != 14 || json.Unmarshal(value, &g) != nil {
+			return errEvidence
 		}
-	}
-	return it.Error()
+		g.Source, g.After = source, binary.BigEndian.Uint64(key[5:])
+		return f(&g)
+	})
 }

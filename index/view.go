@@ -2,8 +2,6 @@ package index
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"sync"
 
@@ -202,26 +200,6 @@ func (v *View) Mark(source uint32, offset uint64) (Mark, bool, error) {
 	}
 	m, err := decodeMark(it.Key(), it.Value())
 	return m, err == nil, err
-}
-
-// Gaps calls f for each line of gaps of a source, in the order of their offsets.
-func (v *View) Gaps(source uint32, f func(*Gap) error) error {
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: sourceKey(keyGap, source), UpperBound: sourceKey(keyGap, source+1)})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		g := Gap{}
-		if len(it.Key()) != 14 || json.Unmarshal(it.Value(), &g) != nil {
-			return errEvidence
-		}
-		g.Source, g.After = source, binary.BigEndian.Uint64(it.Key()[5:])
-		if err := f(&g); err != nil {
-			return err
-		}
-	}
-	return it.Error()
 }
 
 // Backends lists the backends of a source that have a scope of that tenant.
