@@ -12,6 +12,7 @@ import (
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/pause"
 )
 
 // Engine answers questions from a journal and its index. It may be used from any number of goroutines at once.
@@ -53,12 +54,8 @@ func (e *Engine) viewAt(ctx context.Context, offset uint64) (*index.View, error)
 		if time.Now().After(deadline) {
 			return nil, fmt.Errorf("offset %d is recorded but not indexed yet (the index is at %d); ask again, or see `kvjournal stats` for its lag", offset, applied)
 		}
-		t := time.NewTimer(5 * time.Millisecond)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return nil, ctx.Err()
-		case <-t.C:
+		if err := pause.For(ctx, 5*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 }

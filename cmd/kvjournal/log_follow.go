@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
@@ -88,7 +89,7 @@ func (f *follower) run(ctx context.Context) error {
 			err = f.await(ctx, before)
 		case err == nil, errors.As(err, &gone), errors.As(err, &busy):
 			said = false
-			err = pause(ctx)
+			err = pause.For(ctx, followPause)
 		}
 		if err != nil {
 			return err
@@ -98,17 +99,6 @@ func (f *follower) run(ctx context.Context) error {
 
 // followPause is how often it looks for a recorder where there is none, and between two attempts.
 const followPause = 100 * time.Millisecond
-
-func pause(ctx context.Context) error {
-	t := time.NewTimer(followPause)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
 
 // head tells whether anything was written: the journal keeps its newest offset in this file.
 func (f *follower) head() string {
@@ -125,7 +115,7 @@ func (f *follower) await(ctx context.Context, before string) error {
 		if _, err := service.FindSocket(ctx, f.dir, 0); err == nil || f.head() != before {
 			return ctx.Err()
 		}
-		if err := pause(ctx); err != nil {
+		if err := pause.For(ctx, followPause); err != nil {
 			return err
 		}
 	}

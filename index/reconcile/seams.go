@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kvjournal/kvjournal/index/mooncake"
+	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/journal/reading"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 )
@@ -74,16 +75,4 @@ type realClock struct{}
 
 func (realClock) Now() time.Time { return time.Now() }
 
-func (realClock) Sleep(ctx context.Context, d time.Duration) error {
-	if err := ctx.Err(); err != nil || d <= 0 {
-		return err
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (realClock) Sleep(ctx context.Context, d time.Duration) error { return pause.For(ctx, d) }

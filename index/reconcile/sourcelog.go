@@ -9,6 +9,7 @@ import (
 	"github.com/kvjournal/kvjournal/index/mooncake"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/journal/reading"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 )
@@ -155,7 +156,7 @@ func waitIndexed(ctx context.Context, open func() (*index.Index, error), offset 
 		if x.Applied() >= offset {
 			return nil
 		}
-		if err := (realClock{}).Sleep(ctx, 2*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 2*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/kvjournal/kvjournal/journal/pause"
 )
 
 const (
@@ -85,7 +87,7 @@ func Claim(ctx context.Context, fs vfs.FS, dir, who string) (*Lock, error) {
 		if time.Now().After(deadline) {
 			return nil, fmt.Errorf("%s: %w (%s); one writer per directory: stop it first, or give another --dir", dir, ErrLocked, holder(path))
 		}
-		if err := wait(ctx); err != nil {
+		if err := pause.For(ctx, retryEvery); err != nil {
 			return nil, err
 		}
 	}
@@ -114,17 +116,6 @@ func holder(path string) string {
 	return "unknown process"
 }
 
-func wait(ctx context.Context) error {
-	t := time.NewTimer(retryEvery)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
 // shareAccess takes the shared access lock, waiting for a command that holds it alone.
 func shareAccess(ctx context.Context, dir string) (*os.File, error) {
 	path := filepath.Join(dir, accessFile)
@@ -136,7 +127,7 @@ func shareAccess(ctx context.Context, dir string) (*os.File, error) {
 		if !held(err) {
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		if err := wait(ctx); err != nil {
+		if err := pause.For(ctx, retryEvery); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/kvjournal/kvjournal/journal/pause"
 )
 
 // AdminOptions configures an Admin. The zero value answers at once and without faults, as a master of today's main line.
@@ -224,7 +226,7 @@ func (q *request) pause(i, n int) {
 	if q.o.Sleep != nil {
 		q.o.Sleep(q.http.Context(), share)
 	} else {
-		sleep(q.http.Context(), share)
+		_ = pause.For(q.http.Context(), share)
 	}
 	if q.http.Context().Err() != nil {
 		panic(http.ErrAbortHandler)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/kvjournal/kvjournal/journal/pause"
 )
 
 const (
@@ -111,7 +113,7 @@ func (s *Sim) drive(ctx context.Context) error {
 			}
 			skip()
 		case s.IsStandby():
-			sleep(ctx, standbyLook)
+			_ = pause.For(ctx, standbyLook)
 			skip()
 		case isDue(&at.segment, s.o.SegmentLossEvery, now):
 			s.loseSegment()
@@ -138,7 +140,7 @@ func (s *Sim) drive(ctx context.Context) error {
 			if next := at.next(); !next.IsZero() {
 				wait = min(wait, time.Until(next))
 			}
-			sleep(ctx, wait)
+			_ = pause.For(ctx, wait)
 		}
 	}
 	return nil
@@ -206,7 +208,7 @@ func (s *Sim) rest(ctx context.Context) {
 	room := s.o.Publisher.QueueCapacity - min(flatOutChunk, s.o.Publisher.QueueCapacity)
 	p := s.Publisher()
 	for until := time.Now().Add(flatOutRest); p.QueueLength() > room && time.Now().Before(until); {
-		sleep(ctx, flatOutRest/5)
+		_ = pause.For(ctx, flatOutRest/5)
 	}
 }
 
@@ -224,7 +226,7 @@ func (s *Sim) quiet(ctx context.Context, since time.Time) error {
 			return err
 		}
 	}
-	sleep(ctx, max(time.Until(since.Add(s.o.QuietFor)), resumeAfter))
+	_ = pause.For(ctx, max(time.Until(since.Add(s.o.QuietFor)), resumeAfter))
 	return nil
 }
 
@@ -278,14 +280,4 @@ func (s *Sim) writeTruthOf(p *Publisher) (bool, error) {
 	}
 	s.checkpoint++
 	return true, s.o.Truth.Write(c)
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

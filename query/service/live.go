@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/kvjournal/kvjournal/journal/pause"
 )
 
 // A running recorder tells in DIR/live.json where it listens. The socket is in the directory where its path is short
@@ -75,12 +77,8 @@ func FindSocket(ctx context.Context, dir string, patience time.Duration) (string
 		if time.Now().After(deadline) {
 			return "", fmt.Errorf("it does not answer questions, ask again when it has ended: %w", err)
 		}
-		t := time.NewTimer(20 * time.Millisecond)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return "", ctx.Err()
-		case <-t.C:
+		if err := pause.For(ctx, 20*time.Millisecond); err != nil {
+			return "", err
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/httpapi"
@@ -189,12 +190,8 @@ func (s *Service) leaveToReceiver(ctx context.Context) {
 		if quiet >= calm {
 			return
 		}
-		t := time.NewTimer(tick)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if pause.For(ctx, tick) != nil {
 			return
-		case <-t.C:
 		}
 	}
 }
