@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -170,11 +169,12 @@ func (e *Engine) timesOf(ctx context.Context, in []stretch, span *Span) (from, t
 			continue
 		}
 		last := first
-		r, err := e.Journal.LastBatch(s.ID, s.to.Offset)
-		if err == nil {
-			last = timeOrReceived(&r.Header)
-		} else if !errors.Is(err, journal.ErrNotFound) {
+		r, err := e.lastBatch(s.ID, s.to.Offset)
+		if err != nil {
 			return 0, 0, false, err
+		}
+		if r.Offset != 0 {
+			last = timeOrReceived(&r.Header)
 		}
 		first, last = min(first, last), max(first, last)
 		if !ok {

@@ -115,15 +115,26 @@ func (e *Engine) placeOffset(s journal.Source, offset uint64) (m moment, need ui
 	if r.Source == s.ID && r.Applies() && r.HasTime {
 		m.asOf.Time = msTime(r.Time)
 	}
-	last, err := e.Journal.LastBatch(s.ID, offset)
-	if err != nil && !errors.Is(err, journal.ErrNotFound) {
-		return m, 0, err
-	}
+	return m, offset, e.behind(&m)
+}
+
+// behind says what lies directly before a moment that is a position: it is proven by itself, but in an open window of R5.
+func (e *Engine) behind(m *moment) error {
+	last, err := e.lastBatch(m.source, m.at.Offset)
 	m.last, m.epoch = placeOf(&last), last.Epoch
 	if last.InWindow {
 		m.unproven = recordDoubt(DoubtWindow, &last)
 	}
-	return m, offset, nil
+	return err
+}
+
+// lastBatch is the newest message of a source at or before offset; the zero Record where there is none.
+func (e *Engine) lastBatch(source uint32, offset uint64) (journal.Record, error) {
+	last, err := e.Journal.LastBatch(source, offset)
+	if errors.Is(err, journal.ErrNotFound) {
+		err = nil
+	}
+	return last, err
 }
 
 func (e *Engine) placeTime(s journal.Source, ms int64) (m moment, need uint64, err error) {
@@ -247,37 +258,48 @@ func (e *Engine) moments(ctx context.Context, sources []journal.Source, w When) 
 		return nil, nil, err
 	}
 	for i, s := range sources {
-		m := &out[i]
-		if w.Kind == Latest || w.Kind == Now {
-			*m = placeLatest(v, s)
-			if m.last.Offset == 0 && m.at.Offset != 0 { // the newest message lies in an open window of R5
-				last, err := e.Journal.LastBatch(s.ID, m.at.Offset)
-				if err != nil && !errors.Is(err, journal.ErrNotFound) {
-					v.Close()
-					return nil, nil, err
-				}
-				m.last = placeOf(&last)
-			}
-		}
-		if w.Kind == Now {
-			tails[i].prove(m, v.Source(s.ID))
-		}
-		if m.mark, m.hasMark, err = v.Mark(s.ID, min(m.at.Offset, math.MaxUint64-1)); err != nil {
+		if err := e.settle(v, s, w, tails[i], &out[i]); err != nil {
 			v.Close()
 			return nil, nil, err
 		}
-		if w.Kind == AtOffset || w.Kind == AtSeq {
-			m.leaveWindow()
-		}
-		if m.flagged, err = v.Flagged(s.ID); err != nil {
-			v.Close()
-			return nil, nil, err
-		}
-		if m.asOf.Received != nil {
-			age := e.Clock().UnixMilli() - m.asOf.Received.UnixMilli()
-			m.asOf.AgeMs = &age
-		}
-		m.asOf.Live = e.Live != nil && e.Live(s.ID)
 	}
 	return v, out, nil
+}
+
+// settle completes a source's moment from the view that it is answered in.
+func (e *Engine) settle(v *index.View, s journal.Source, w When, end tail, m *moment) error {
+	if w.Kind == Latest || w.Kind == Now {
+		*m = placeLatest(v, s)
+		if m.last.Offset == 0 && m.at.Offset != 0 { // the newest message lies in an open window of R5
+			last, err := e.lastBatch(s.ID, m.at.Offset)
+			if err != nil {
+				return err
+			}
+			m.last = placeOf(&last)
+		}
+	}
+	if w.Kind == Now {
+		end.prove(m, v.Source(s.ID))
+	}
+	if err := m.readDoubts(v); err != nil {
+		return err
+	}
+	if w.Kind == AtOffset || w.Kind == AtSeq {
+		m.leaveWindow()
+	}
+	if m.asOf.Received != nil {
+		age := e.Clock().UnixMilli() - m.asOf.Received.UnixMilli()
+		m.asOf.AgeMs = &age
+	}
+	m.asOf.Live = e.Live != nil && e.Live(s.ID)
+	return nil
+}
+
+// readDoubts reads what casts doubt on all of the source at the moment: its newest mark, and its flagged epochs.
+func (m *moment) readDoubts(v *index.View) (err error) {
+	if m.mark, m.hasMark, err = v.Mark(m.source, min(m.at.Offset, math.MaxUint64-1)); err != nil {
+		return err
+	}
+	m.flagged, err = v.Flagged(m.source)
+	return err
 }

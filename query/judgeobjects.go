@@ -1,12 +1,8 @@
 package query
 
 import (
-	"errors"
-	"math"
-
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/index/reconcile"
-	"github.com/kvjournal/kvjournal/journal"
 )
 
 // JudgeObjects is the reconcile.Judge of the engine: what lookup would say about the position, object by object.
@@ -35,18 +31,12 @@ func (e *Engine) JudgeObjects(v *index.View, scope *index.Scope, at index.Positi
 // momentAt is a position of a source as a moment, in a view that holds all up to there.
 func (e *Engine) momentAt(v *index.View, source uint32, at index.Position) (*moment, error) {
 	m := &moment{source: source, at: at}
-	last, err := e.Journal.LastBatch(source, at.Offset)
-	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+	if err := e.behind(m); err != nil {
 		return nil, err
 	}
-	m.last, m.epoch = placeOf(&last), last.Epoch
-	if last.InWindow {
-		m.unproven = recordDoubt(DoubtWindow, &last)
-	}
-	if m.mark, m.hasMark, err = v.Mark(source, min(at.Offset, math.MaxUint64-1)); err != nil {
+	if err := m.readDoubts(v); err != nil {
 		return nil, err
 	}
 	m.leaveWindow()
-	m.flagged, err = v.Flagged(source)
-	return m, err
+	return m, nil
 }

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"errors"
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
@@ -105,8 +104,8 @@ func (e *Engine) logStretches(sources []journal.Source, o *LogOptions) ([]stretc
 			continue
 		}
 		if o.From.Kind == AtTime && s.from.Offset > 0 {
-			last, err := e.Journal.LastBatch(s.ID, s.from.Offset)
-			if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			last, err := e.lastBatch(s.ID, s.from.Offset)
+			if err != nil {
 				return nil, nil, err
 			}
 			s.from = index.Behind(last.Offset)

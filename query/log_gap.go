@@ -2,7 +2,6 @@ package query
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
@@ -54,9 +53,6 @@ func (l *logger) beforeOf(r *record) (placed, error) {
 	if r.Offset == 1 {
 		return placed{}, nil
 	}
-	last, err := l.e.Journal.LastBatch(r.Header.Source, r.Offset-1)
-	if errors.Is(err, journal.ErrNotFound) {
-		return placed{}, nil
-	}
+	last, err := l.e.lastBatch(r.Header.Source, r.Offset-1)
 	return placed{last.Offset, last.HasTime, last.Time}, err
 }
