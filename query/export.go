@@ -13,9 +13,9 @@ import (
 	"github.com/kvjournal/kvjournal/journal/event"
 )
 
-// exportSource returns the one source that is exported.
-func (e *Engine) exportSource(name string) ([]journal.Source, error) {
-	sources, err := e.sources(name)
+// exported is what an export holds: a span of the one source of that name, or of the only one there is.
+func (e *Engine) exported(source string, span Span) ([]stretch, error) {
+	sources, err := e.sources(source)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (e *Engine) exportSource(name string) ([]journal.Source, error) {
 		}
 		return nil, usagef("there are several sources, and an export holds one: name it with --source: %s", strings.Join(names, ", "))
 	}
-	return sources, nil
+	return e.stretches(sources, span)
 }
 
 // ExportCapture calls f with the records of a capture of a span of a source: messages exactly as they were received, and the
@@ -38,11 +38,7 @@ func (e *Engine) exportSource(name string) ([]journal.Source, error) {
 // Imported elsewhere they give the answers and gaps of the stream alone. A recorder that was down, and any other break that
 // a capture has no record for, becomes a disconnected and a connected: see capturer.
 func (e *Engine) ExportCapture(ctx context.Context, source string, span Span, progress Progress, f func(*capture.Record) error) error {
-	sources, err := e.exportSource(source)
-	if err != nil {
-		return err
-	}
-	in, err := e.stretches(sources, span)
+	in, err := e.exported(source, span)
 	if err != nil {
 		return err
 	}
@@ -108,11 +104,7 @@ type ExportLine struct {
 
 // ExportRecords calls f with every record of a span of a source, the recorder's own facts too. A line is valid until f returns.
 func (e *Engine) ExportRecords(ctx context.Context, source string, span Span, progress Progress, f func(*ExportLine) error) error {
-	sources, err := e.exportSource(source)
-	if err != nil {
-		return err
-	}
-	in, err := e.stretches(sources, span)
+	in, err := e.exported(source, span)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (c *capturer) message(r *record) error {
 			return err
 		}
 	}
-	c.kept[0], c.kept[1] = cloneFrames(c.kept[1], frames), c.kept[0]
+	c.kept[0], c.kept[1] = capture.CopyFrames(c.kept[1], frames), c.kept[0]
 	c.state.Message(&c.scan, c.kept[0], r.Received, false)
 	c.begun = true
 	return errUnwritable(r.Offset, c.f(&capture.Record{Kind: capture.Message, Received: r.Received, Frames: frames}))
@@ -130,16 +130,4 @@ func captured(c continuity.Cause) continuity.Cause {
 		return continuity.Transport
 	}
 	return c
-}
-
-// cloneFrames copies frames into dst's memory where that is large enough.
-func cloneFrames(dst, frames [][]byte) [][]byte {
-	for len(dst) < len(frames) {
-		dst = append(dst, nil)
-	}
-	dst = dst[:len(frames)]
-	for i, f := range frames {
-		dst[i] = append(dst[i][:0], f...)
-	}
-	return dst
 }

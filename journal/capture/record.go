@@ -39,6 +39,18 @@ type Record struct {
 	Frames   [][]byte // of a Message; nil for the other kinds
 }
 
+// CopyFrames copies frames into dst's memory where that is large enough.
+func CopyFrames(dst, frames [][]byte) [][]byte {
+	for len(dst) < len(frames) {
+		dst = append(dst, nil)
+	}
+	dst = dst[:len(frames)]
+	for i, f := range frames {
+		dst[i] = append(dst[i][:0], f...)
+	}
+	return dst
+}
+
 var (
 	// ErrNotCapture: the input does not begin with the magic of a capture.
 	ErrNotCapture = errors.New("not a kvcap capture")

@@ -138,7 +138,7 @@ func appendCapture(ctx context.Context, j *journal.Journal, source journal.Sourc
 		}
 		own := capture.Record{Kind: rec.Kind, Received: rec.Received}
 		if rec.Kind == capture.Message { // the others must not take the place of the last message
-			kept[0], kept[1] = copyFrames(kept[1], rec.Frames), kept[0]
+			kept[0], kept[1] = capture.CopyFrames(kept[1], rec.Frames), kept[0]
 			own.Frames = kept[0]
 		}
 		offset, err := feed.Add(g, &own, false)
@@ -165,16 +165,4 @@ func appendCapture(ctx context.Context, j *journal.Journal, source journal.Sourc
 		err = serr
 	}
 	return err
-}
-
-// copyFrames copies frames into dst's memory where that is large enough.
-func copyFrames(dst, frames [][]byte) [][]byte {
-	for len(dst) < len(frames) {
-		dst = append(dst, nil)
-	}
-	dst = dst[:len(frames)]
-	for i, f := range frames {
-		dst[i] = append(dst[i][:0], f...)
-	}
-	return dst
 }
