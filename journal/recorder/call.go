@@ -23,7 +23,7 @@ func (r *Recorder) Do(ctx context.Context, source uint32, f func(*Feed, *journal
 		err  error
 	}
 	done := make(chan outcome, 1)
-	r.buf.Push(subscribe.Item{Source: i, Call: func() {
+	r.buf.Push(subscribe.Item{Call: func() {
 		err := f(r.feeds[i], r.group)
 		last := r.group.Last()
 		r.after = append(r.after, func(failed error) { done <- outcome{last, errors.Join(err, failed)} })

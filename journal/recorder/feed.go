@@ -20,6 +20,7 @@ type Feed struct {
 	polls    []continuity.Polls // of the endpoints by number
 	lost     bool               // a loss was seen since the last poll that was answered
 	proof    Proof
+	moved    bool // what it knows is other than what was saved
 	due      continuity.Cause // a mark that Begin found due; the next fact carries it, if no message sets one before
 }
 
@@ -49,6 +50,7 @@ func (f *Feed) Add(g *journal.Group, rec *capture.Record, slow bool) (uint64, er
 // before the next call. slow tells that the recorder's own buffer was full since the source's last message.
 func (f *Feed) AddFrom(g *journal.Group, endpoint int, rec *capture.Record, slow bool) (uint64, error) {
 	s := &f.pos.State
+	f.moved = true
 	switch rec.Kind {
 	case capture.Message:
 		f.batch.Scan(rec.Frames)
@@ -114,13 +116,17 @@ func (f *Feed) fact(g *journal.Group, kind journal.Kind, at int64, mark continui
 		h.Mark, h.MarkCause = continuity.MarkBehind, mark
 	}
 	offset := g.Add(&h, nil)
+	f.moved = true
 	f.stand(offset, &h)
 	f.look(0, shortBatch)
 	return offset
 }
 
 // Save keeps where the source stands behind the group. Call it once per group that holds records of the source.
-func (f *Feed) Save(g *journal.Group) { g.State(f.source, &f.pos) }
+func (f *Feed) Save(g *journal.Group) {
+	f.moved = false
+	g.State(f.source, &f.pos)
+}
 
 // State is the continuity state behind the last record.
 func (f *Feed) State() *continuity.State { return &f.pos.State }

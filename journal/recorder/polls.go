@@ -46,6 +46,7 @@ func (f *Feed) PollAnswered(g *journal.Group, endpoint int, at int64, from strin
 	if o.Ignored {
 		return o, nil
 	}
+	f.moved = true
 	st := reading.Status{From: from, Before: before, Counters: &reading.Counters{Batches: c.Batches, Events: c.Events, Dropped: c.Dropped, Polled: at / 1e6}}
 	switch o.Gap.Cause {
 	case continuity.CauseNone:

@@ -149,7 +149,6 @@ func (r *Recorder) Run(ctx context.Context) error {
 // write moves items from the buffer into the journal until the buffer is closed and empty. One commit takes all that
 // arrived during the one before: so groups are small when little comes, and large under load.
 func (r *Recorder) write() error {
-	touched := make([]bool, len(r.feeds))
 	for {
 		items, err := r.buf.Pop(context.Background(), commitBytes)
 		if errors.Is(err, io.EOF) {
@@ -160,11 +159,9 @@ func (r *Recorder) write() error {
 		}
 		g := r.j.NewGroup()
 		r.group = g
-		clear(touched)
 		for i := range items {
 			it := &items[i]
 			if it.Call != nil {
-				touched[it.Source] = true // its feed, of a call
 				it.Call()
 				it.Call = nil
 				continue
@@ -173,13 +170,12 @@ func (r *Recorder) write() error {
 			if _, err := r.feeds[l.feed].AddFrom(g, l.endpoint, &it.Record, it.Slow || it.Backlog); err != nil {
 				return err
 			}
-			touched[l.feed] = true
 			it.Record = capture.Record{} // the frames can go
 		}
-		for i, t := range touched {
-			if t {
-				r.feeds[i].Save(g)
-				r.delivers[i].Store(int64(r.feeds[i].Delivers()))
+		for i, f := range r.feeds {
+			if f.moved {
+				f.Save(g)
+				r.delivers[i].Store(int64(f.Delivers()))
 			}
 		}
 		err = g.Commit()

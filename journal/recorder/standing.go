@@ -135,6 +135,7 @@ func (f *Feed) Raw(g *journal.Group, kind journal.Kind, at int64, v continuity.V
 	h := journal.Header{Kind: kind, Source: f.source, Received: at, Verdict: v}
 	h.Epoch, h.HasTime, h.Time = max(s.Epoch, 1), s.HasTime, s.Time
 	offset := g.Add(&h, [][]byte{frame})
+	f.moved = true
 	f.stand(offset, &h)
 	f.look(0, shortBatch)
 	return offset

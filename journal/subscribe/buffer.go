@@ -14,7 +14,7 @@ var ErrBufferClosed = errors.New("buffer closed")
 
 // Item is a record of a source, on its way to the writer.
 type Item struct {
-	Source int // as in Options
+	Source int // as in Options; of a record
 	capture.Record
 	// Slow: since the last item of this subscriber, the Buffer was full and the loop did not read.
 	Slow bool
