@@ -38,6 +38,7 @@ run: build ## record, index and serve; ENDPOINT=tcp://host:5557 MASTER=http://ho
 
 test: setup ## the whole test suite, with the race detector
 	go test -race -timeout 15m $(PACKAGES)
+	go test -run Allocates ./index
 
 lint: setup ## gofmt, go vet, staticcheck
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt: $$bad" >&2; exit 1; }

@@ -377,32 +377,3 @@ func TestPicks(t *testing.T) {
 	}
 	w.close(picks)
 }
-
-// TestWalkAllocates: going from object to object allocates nothing.
-func TestWalkAllocates(t *testing.T) {
-	w := newWalked(t, 2000)
-	v := view(t, w.x)
-	defer v.Close()
-	count := func() (objects int, allocs float64) {
-		allocs = testing.AllocsPerRun(3, func() {
-			objects = 0
-			for _, s := range w.scopes() {
-				walk, err := v.Objects(&s, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for walk.Next() {
-					for objects++; walk.NextRowAt(Behind(uint64(len(w.records) / 2))); {
-						walk.SkipMedium()
-					}
-				}
-				w.close(walk)
-			}
-		})
-		return objects, allocs
-	}
-	// Opening walks allocates, and so do the first few objects until buffers are large enough.
-	if n, allocs := count(); allocs > float64(n)/2+100*float64(len(w.scopes())) {
-		t.Errorf("%.0f allocations for %d objects", allocs, n)
-	}
-}
