@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// asking is a command that asks one of httpapi.Questions: its flags are the question's parameters.
+// asking is a command that asks one of httpapi's questions: its flags are the question's parameters.
 type asking struct {
 	cmd         *cobra.Command
 	dir, output string

@@ -194,7 +194,7 @@ func emit(v any, f func([]byte) error) error {
 	return f(b)
 }
 
-// question asks one of httpapi.Questions and calls f with each line's JSON. On a terminal, what says what is being done where it
+// question asks one of httpapi's questions and calls f with each line's JSON. On a terminal, what says what is being done where it
 // takes long.
 func (t *target) question(ctx context.Context, name string, values url.Values, what string, f func([]byte) error) error {
 	progress := query.Progress(progressOn(os.Stderr, what))

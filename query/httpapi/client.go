@@ -107,7 +107,7 @@ func (c *Client) Lookup(ctx context.Context, questions []query.Question, at stri
 	return c.ask(ctx, http.MethodPost, "/v1/lookup", url.Values{"at": {at}}, &body, f)
 }
 
-// Ask asks one of Questions and calls f with each line's JSON; progress may be nil.
+// Ask asks one of the questions that GET /v1/NAME serves and calls f with each line's JSON; progress may be nil.
 func (c *Client) Ask(ctx context.Context, name string, values url.Values, progress query.Progress, f func([]byte) error) error {
 	if progress != nil {
 		values = maps.Clone(values)

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/url"
-	"slices"
 
 	"github.com/kvjournal/kvjournal/query"
 )
@@ -40,14 +39,4 @@ func Run(ctx context.Context, e *query.Engine, name string, values url.Values, p
 		return p.bad("there is no question %q", name)
 	}
 	return q(ctx, e, p, progress, emit)
-}
-
-// Questions lists the names of the questions.
-func Questions() []string {
-	var names []string
-	for name := range questions {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -35,7 +35,7 @@ const (
 // Handler serves the questions of the command line:
 //
 //	POST /v1/lookup?at=WHEN   questions, one JSON object a line; answers likewise, in order
-//	GET  /v1/NAME?…           the questions of Questions, e.g. /v1/gaps?source=S; with progress=true there are lines
+//	GET  /v1/NAME?…           the questions in questions.go, e.g. /v1/gaps?source=S; with progress=true there are lines
 //	                          {"progress":{"done":…,"total":…}} between those of the answer
 //	GET  /v1/stats
 //	POST /v1/reconcile?source=S&audit=B&dry_run=B&snapshot=FILE   lines {"progress":…} and {"begun":h}, at the end the report
