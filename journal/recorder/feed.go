@@ -20,7 +20,7 @@ type Feed struct {
 	polls    []continuity.Polls // of the endpoints by number
 	lost     bool               // a loss was seen since the last poll that was answered
 	proof    Proof
-	moved    bool // what it knows is other than what was saved
+	moved    bool             // what it knows is other than what was saved
 	due      continuity.Cause // a mark that Begin found due; the next fact carries it, if no message sets one before
 }
 
@@ -105,17 +105,23 @@ func (f *Feed) Stopped(g *journal.Group, at int64) {
 }
 
 func (f *Feed) fact(g *journal.Group, kind journal.Kind, at int64, mark continuity.Cause) uint64 {
-	s := &f.pos.State
-	h := journal.Header{Kind: kind, Source: f.source, Received: at}
-	h.Epoch, h.HasTime, h.Time = max(s.Epoch, 1), s.HasTime, s.Time
 	if mark == continuity.CauseNone {
 		mark = f.due
 	}
 	f.due = continuity.CauseNone
+	var v continuity.Verdict
 	if mark != continuity.CauseNone {
-		h.Mark, h.MarkCause = continuity.MarkBehind, mark
+		v.Mark, v.MarkCause = continuity.MarkBehind, mark
 	}
-	offset := g.Add(&h, nil)
+	return f.own(g, kind, at, v, nil)
+}
+
+// own adds a record that is no message; the verdict's epoch and time become the source's.
+func (f *Feed) own(g *journal.Group, kind journal.Kind, at int64, v continuity.Verdict, frames [][]byte) uint64 {
+	s := &f.pos.State
+	v.Epoch, v.HasTime, v.Time = max(s.Epoch, 1), s.HasTime, s.Time
+	h := journal.Header{Kind: kind, Source: f.source, Received: at, Verdict: v}
+	offset := g.Add(&h, frames)
 	f.moved = true
 	f.stand(offset, &h)
 	f.look(0, shortBatch)

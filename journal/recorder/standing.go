@@ -131,14 +131,7 @@ func (f *Feed) Fact(g *journal.Group, kind journal.Kind, at int64, v continuity.
 
 // Raw is Fact with a frame of any bytes.
 func (f *Feed) Raw(g *journal.Group, kind journal.Kind, at int64, v continuity.Verdict, frame []byte) uint64 {
-	s := &f.pos.State
-	h := journal.Header{Kind: kind, Source: f.source, Received: at, Verdict: v}
-	h.Epoch, h.HasTime, h.Time = max(s.Epoch, 1), s.HasTime, s.Time
-	offset := g.Add(&h, [][]byte{frame})
-	f.moved = true
-	f.stand(offset, &h)
-	f.look(0, shortBatch)
-	return offset
+	return f.own(g, kind, at, v, [][]byte{frame})
 }
 
 // End adds the parts and the end of a reading, in one group: they become durable together.
