@@ -22,10 +22,7 @@ func (p *historyOf) stateAt(at index.Position, offset uint64) (*historyState, er
 	if st.media, err = p.view.Media(nil, &p.object, at); err != nil {
 		return nil, err
 	}
-	if st.clears.newest, st.clears.hasNewest, err = p.view.Cleared(&p.object, at); err != nil {
-		return nil, err
-	}
-	if st.clears.proof, st.clears.hasProof, err = p.view.Proof(&p.object, at); err != nil {
+	if st.clears, err = readClears(p.view, &p.object, at); err != nil {
 		return nil, err
 	}
 	if st.mark, st.hasMark, err = p.view.Mark(p.source.ID, offset); err != nil {

@@ -43,6 +43,14 @@ type scopeClears struct {
 	hasNewest, hasProof bool
 }
 
+// readClears reads the newest clears of an object's scope at a position.
+func readClears(v *index.View, o *index.Object, at index.Position) (c scopeClears, err error) {
+	if c.newest, c.hasNewest, err = v.Cleared(o, at); err == nil && c.hasNewest {
+		c.proof, c.hasProof, err = v.Proof(o, at)
+	}
+	return c, err
+}
+
 // why says what casts doubt on a decision.
 type why uint8
 

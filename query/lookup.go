@@ -160,14 +160,9 @@ func (a *asked) object(o *index.Object, m *moment) (answer *Answer, seen bool, e
 	if a.media, err = a.view.Media(a.media[:0], o, m.at); err != nil {
 		return nil, false, err
 	}
-	var c scopeClears
-	if c.newest, c.hasNewest, err = a.view.Cleared(o, m.at); err != nil {
+	c, err := readClears(a.view, o, m.at)
+	if err != nil {
 		return nil, false, err
-	}
-	if c.hasNewest {
-		if c.proof, c.hasProof, err = a.view.Proof(o, m.at); err != nil {
-			return nil, false, err
-		}
 	}
 	j, err := a.judge(o, m, a.media, &c)
 	if err != nil {

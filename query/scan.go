@@ -23,11 +23,8 @@ type scopeAt struct {
 func newScopeAt(v *index.View, s *index.Scope, source string, m *moment) (*scopeAt, error) {
 	out := &scopeAt{Scope: *s, source: source, moment: m}
 	o := index.Object{Source: s.Source, Backend: s.Backend, Tenant: s.Tenant}
-	c, err := &out.clears, error(nil)
-	if c.newest, c.hasNewest, err = v.Cleared(&o, m.at); err == nil && c.hasNewest {
-		c.proof, c.hasProof, err = v.Proof(&o, m.at)
-	}
-	if err == nil {
+	var err error
+	if out.clears, err = readClears(v, &o, m.at); err == nil {
 		out.readings, err = newScopeReadings(v, s, m, &out.clears)
 	}
 	return out, err
