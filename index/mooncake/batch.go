@@ -4,10 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // probeKey is asked for alone when a batch was refused: if the master refuses that too, the fault is not a key's. It need not exist.
 const probeKey = "kvjournal-probe"
+
+// Answers are what BatchQuery found out.
+type Answers struct {
+	Of   []Answer      // in the order of the keys
+	Took time.Duration // all calls together, each from sending to the last byte
+}
 
 // BatchQuery asks where keys of the tenant `default` are readable, and returns the answers in the order of keys. It makes as
 // many calls as BatchKeys and BatchBytes require, each with its pause, so they are not one moment.
@@ -15,23 +22,28 @@ const probeKey = "kvjournal-probe"
 // Keys that cannot be asked are answered Unaskable. A batch that the master refuses, or whose reply lacks a key or has another,
 // is halved until the keys that do it are found; these are answered Refused. Any other error means that there are no answers at all. The keys
 // must not change meanwhile.
-func (c *Client) BatchQuery(ctx context.Context, keys [][]byte) ([]Answer, error) {
+func (c *Client) BatchQuery(ctx context.Context, keys [][]byte) (Answers, error) {
 	answers := make([]Answer, len(keys))
 	q := &batch{keys: keys, answers: answers}
-	q.ask = func(part []int) error { return c.askFor(ctx, q, part) }
-	q.probe = func() error { return c.askProbe(ctx) }
+	var took time.Duration
+	timed := func(t Timing, err error) error {
+		took += t.Took
+		return err
+	}
+	q.ask = func(part []int) error { return timed(c.askFor(ctx, q, part)) }
+	q.probe = func() error { return timed(c.askProbe(ctx)) }
 	for next := 0; next < len(keys); {
 		next = q.fill(next, c.options.BatchKeys, c.options.BatchBytes)
 		if len(q.part) > 0 {
 			if err := q.isolate(c.options.IsolationCalls); err != nil {
-				return nil, err
+				return Answers{Took: took}, err
 			}
 		}
 		for _, d := range q.doubles {
 			answers[d.at] = answers[d.of]
 		}
 	}
-	return answers, nil
+	return Answers{Of: answers, Took: took}, nil
 }
 
 // batch is a BatchQuery under way. Its decisions need no master: ask and probe are the calls.
@@ -121,7 +133,7 @@ func (q *batch) settle(part []int, s State, why string) {
 }
 
 // askFor makes one call for part of q's keys.
-func (c *Client) askFor(ctx context.Context, q *batch, part []int) error {
+func (c *Client) askFor(ctx context.Context, q *batch, part []int) (Timing, error) {
 	size := len("keys=")
 	asked := make(map[string]int, len(part)) // to the index, -1 once it was answered
 	for _, i := range part {
@@ -135,18 +147,17 @@ func (c *Client) askFor(ctx context.Context, q *batch, part []int) error {
 		}
 		query = appendEscaped(query, q.keys[i])
 	}
-	_, err := c.call(ctx, KindBatch, string(query), len(part), func(r *reply) error {
+	return c.call(ctx, KindBatch, string(query), len(part), func(r *reply) error {
 		return readAnswers(r, asked, func(i int, a Answer) {
 			a.Reason = c.clean(a.Reason)
 			q.answers[i] = a
 		})
 	})
-	return err
 }
 
 // askProbe makes a call that a healthy master answers.
-func (c *Client) askProbe(ctx context.Context) error {
-	_, err := c.call(ctx, KindBatch, "keys="+probeKey, 0, func(r *reply) error {
+func (c *Client) askProbe(ctx context.Context) (Timing, error) {
+	return c.call(ctx, KindBatch, "keys="+probeKey, 0, func(r *reply) error {
 		err := readAnswers(r, map[string]int{probeKey: 0}, func(int, Answer) {})
 		var odd *BrokenReplyError
 		if errors.As(err, &odd) && odd.refused {
@@ -154,7 +165,6 @@ func (c *Client) askProbe(ctx context.Context) error {
 		}
 		return err
 	})
-	return err
 }
 
 // readAnswers reads a reply and calls f for each asked key. Each must come once, and no other: else the master has understood
@@ -162,7 +172,11 @@ func (c *Client) askProbe(ctx context.Context) error {
 func readAnswers(r *reply, asked map[string]int, f func(int, Answer)) error {
 	came := 0
 	var odd *BrokenReplyError // decided at the end: a cut reply, or a standby's, is something else
-	err := decodeBatch(r, func(key string, e *entry) error {
+	body, err := r.whole()
+	if err != nil {
+		return err
+	}
+	err = decodeBatch(body, func(key string, e *entry) error {
 		i, ok := asked[key]
 		switch {
 		case odd != nil:

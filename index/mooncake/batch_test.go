@@ -33,17 +33,17 @@ func TestBatchQuery(t *testing.T) {
 		if !ok {
 			w = Answer{State: Readable, CPU: true}
 		}
-		if answers[i] != w {
-			t.Errorf("%q: %+v, want %+v", key, answers[i], w)
+		if answers.Of[i] != w {
+			t.Errorf("%q: %+v, want %+v", key, answers.Of[i], w)
 		}
 	}
 	if len(m.asked) != 1 || slices.Contains(m.asked[0], "b") || slices.Contains(m.asked[0], "") || len(m.asked[0]) != len(asked)-4 {
 		t.Errorf("asked for %q", m.asked)
 	}
-	if answers, err := c.BatchQuery(t.Context(), nil); err != nil || len(answers) != 0 {
+	if answers, err := c.BatchQuery(t.Context(), nil); err != nil || len(answers.Of) != 0 {
 		t.Errorf("no keys: %v %v", answers, err)
 	}
-	if answers, err := c.BatchQuery(t.Context(), keysOf("x,y", "")); err != nil || len(answers) != 2 || answers[0].State != Unaskable || len(m.asked) != 1 {
+	if answers, err := c.BatchQuery(t.Context(), keysOf("x,y", "")); err != nil || len(answers.Of) != 2 || answers.Of[0].State != Unaskable || len(m.asked) != 1 {
 		t.Errorf("none askable: %v %v, asked %q", answers, err, m.asked)
 	}
 }
@@ -60,7 +60,7 @@ func TestBatchQueryParts(t *testing.T) {
 	if err != nil || len(m.asked) != 3 || len(m.asked[2]) != 5 {
 		t.Fatalf("%v, asked %q", err, m.asked)
 	}
-	for i, a := range answers {
+	for i, a := range answers.Of {
 		if !a.CPU {
 			t.Errorf("%s: %+v", keys[i], a)
 		}
@@ -116,7 +116,7 @@ func TestPoison(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, a := range answers {
+			for i, a := range answers.Of {
 				if bad := slices.Contains(c.poison, i); bad != (a.State == Refused) || bad == a.CPU || bad != strings.Contains(a.Reason, "status 503") {
 					t.Errorf("%s: %+v", keys[i], a)
 				}
@@ -133,7 +133,7 @@ func TestPoisonAlone(t *testing.T) {
 	m := &master{poison: map[string]bool{"bad": true}}
 	c := serve(t, m, Options{})
 	answers, err := c.BatchQuery(t.Context(), keysOf("bad"))
-	if err != nil || answers[0].State != Refused || len(m.asked) != 2 || m.asked[1][0] != probeKey {
+	if err != nil || answers.Of[0].State != Refused || len(m.asked) != 2 || m.asked[1][0] != probeKey {
 		t.Errorf("%+v, %v, asked %q", answers, err, m.asked)
 	}
 }
@@ -146,7 +146,7 @@ func TestIllMaster(t *testing.T) {
 	var odd *BrokenReplyError
 	for n := 1; n <= 2; n++ {
 		answers, err := c.BatchQuery(t.Context(), keysOf("a", "b", "c", "d"))
-		if answers != nil || !errors.As(err, &odd) || odd.Status != 503 || odd.Excerpt != refusedText || len(m.asked) != 2*n {
+		if answers.Of != nil || !errors.As(err, &odd) || odd.Status != 503 || odd.Excerpt != refusedText || len(m.asked) != 2*n {
 			t.Fatalf("%v, %v, asked %q", answers, err, m.asked)
 		}
 	}
@@ -168,7 +168,7 @@ func TestIsolationIsBounded(t *testing.T) {
 		t.Fatalf("%v, %d requests", err, len(m.requests))
 	}
 	count := map[State]int{}
-	for i, a := range answers {
+	for i, a := range answers.Of {
 		count[a.State]++
 		if a.State == Refused && i%2 == 1 || a.State == NotFound && i%2 == 0 {
 			t.Errorf("%s: %+v", keys[i], a)
@@ -250,7 +250,7 @@ func TestBatchReplies(t *testing.T) {
 			if err != nil || !strings.Contains(first, c.why) {
 				t.Fatalf("%v, first call: %v", err, first)
 			}
-			if answers[1].State != Skipped && answers[1].State != Refused {
+			if answers.Of[1].State != Skipped && answers.Of[1].State != Refused {
 				t.Errorf("%+v", answers)
 			}
 		})

@@ -106,12 +106,11 @@ func (c *Client) call(ctx context.Context, kind Kind, query string, keys int, re
 	if c.options.OnSend != nil {
 		c.options.OnSend(kind, sent)
 	}
-	bytes, err := c.exchange(ctx, kind, query, keys, read)
-	now := c.options.Clock.Now()
-	t := Timing{Sent: sent, Took: now.Sub(sent)}
+	bytes, ended, err := c.exchange(ctx, kind, query, keys, read)
+	t := Timing{Sent: sent, Took: ended.Sub(sent)}
 
 	c.mu.Lock()
-	c.pacer.done(kind, now, t.Took, outcomeOf(ctx, err), err, c.options.Random())
+	c.pacer.done(kind, ended, t.Took, outcomeOf(ctx, err), err, c.options.Random())
 	c.mu.Unlock()
 	if c.options.OnCall != nil {
 		c.options.OnCall(Call{Kind: kind, Sent: sent, Waited: sent.Sub(came), Took: t.Took, Bytes: bytes, Keys: keys, Err: err})

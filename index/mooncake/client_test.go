@@ -166,6 +166,29 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// TestUnderstandingIsRest: what is made of a whole reply is neither the master's time nor waited for again.
+func TestUnderstandingIsRest(t *testing.T) {
+	clock := newFakeClock()
+	c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		clock.advance(50 * time.Millisecond)
+		(&master{}).ServeHTTP(w, r)
+	}), Options{Clock: clock, PauseFactor: 1})
+	took, err := c.call(t.Context(), KindBatch, "keys=a", 1, func(r *reply) error {
+		_, err := r.whole()
+		clock.advance(30 * time.Millisecond)
+		return err
+	})
+	if err != nil || took.Took != 50*time.Millisecond {
+		t.Fatalf("took %v, %v", took.Took, err)
+	}
+	if answers, err := c.BatchQuery(t.Context(), keysOf("a")); err != nil || answers.Took != 50*time.Millisecond {
+		t.Fatalf("took %v, %v", answers.Took, err)
+	}
+	if got := fmt.Sprint(clock.sleeps()); got != "[20ms]" {
+		t.Errorf("paused %v", got)
+	}
+}
+
 func TestFailuresBackOff(t *testing.T) {
 	clock := newFakeClock()
 	var bad atomic.Bool

@@ -6,8 +6,7 @@ import (
 	"io"
 )
 
-// decodeBatch reads the reply of a batch query and calls f with each entry, in the order of the reply, as it comes; one entry is
-// in memory at a time. Only when it returns nil was the reply whole. The body is:
+// decodeBatch reads the reply of a batch query and calls f with each entry, in the order of the reply. Only when it returns nil was the reply whole. The body is:
 //
 //	{"success":true,"data":{
 //	  "a":{"ok":true,"error":null,"values":[{"size_":1024,…}],"disk_values":null,"local_disk_values":null,"nof_values":null},

@@ -18,7 +18,8 @@
 //  3. At most one request is under way per [Client], over one kept connection, and after each comes a pause of PauseFactor times what it
 //     took: with the default, a master spends at most half of its time on one client. (A request on a kept connection that the
 //     master had closed is sent again once by net/http; it had not been read.)
-//  4. Memory is bounded by one key (Keys), one entry (BatchQuery) or the largest small reply, never by the number of keys.
+//  4. Memory is bounded by one key (Keys) or one reply (the others: of BatchQuery to BatchKeys keys), never by the number of keys. A reply of
+//     answers is read whole before it is understood: the master does not wait for that, and the pause behind the call runs meanwhile.
 //  5. The token appears in no error and in nothing that is printed, also where the other end echoes it.
 //  6. Errors name the URL, what happened and what to do next, and are told apart with errors.As: [StandbyError],
 //     [BrokenReplyError], [DeniedError], [UnreachableError], [TimeoutError].

@@ -32,6 +32,19 @@ type reply struct {
 	head []byte // the first bytes
 	keep int    // how many those may be
 	err  error  // that reading gave, other than io.EOF
+
+	clock Clock
+	ended time.Time // when whole had the last byte; zero where it was not called
+}
+
+// whole reads the body to its end. From then on the call is over for the master: what is made of the reply takes time of its rest.
+func (r *reply) whole() (*bytes.Reader, error) {
+	body := bytes.NewBuffer(make([]byte, 0, max(bytes.MinRead, min(r.ContentLength, r.max)+bytes.MinRead)))
+	if _, err := body.ReadFrom(r); err != nil {
+		return nil, err
+	}
+	r.ended = r.clock.Now()
+	return bytes.NewReader(body.Bytes()), nil
 }
 
 // errTooLong: a body is longer than its limit.
@@ -65,8 +78,8 @@ func (c *Client) address(kind Kind, keys int) string {
 	return c.urls[kind].String()
 }
 
-// exchange sends one request and has its reply read. It returns how many bytes of body were read.
-func (c *Client) exchange(caller context.Context, kind Kind, query string, keys int, read func(*reply) error) (int64, error) {
+// exchange sends one request and has its reply read. It returns how many bytes of body were read, and when the last of them came.
+func (c *Client) exchange(caller context.Context, kind Kind, query string, keys int, read func(*reply) error) (int64, time.Time, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(caller, c.options.Timeouts.of(kind))
 	defer cancel()
@@ -82,7 +95,7 @@ func (c *Client) exchange(caller context.Context, kind Kind, query string, keys 
 	}
 	// Not http.Client: it would follow redirects, and its errors print the query.
 	resp, err := c.transport.RoundTrip(req)
-	r := &reply{Response: resp, max: c.options.MaxReply, keep: excerptBytes + len(c.options.Token)}
+	r := &reply{Response: resp, max: c.options.MaxReply, keep: excerptBytes + len(c.options.Token), clock: c.options.Clock}
 	if err == nil {
 		defer resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
@@ -94,7 +107,10 @@ func (c *Client) exchange(caller context.Context, kind Kind, query string, keys 
 			err = c.refusal(r, kind, keys)
 		}
 	}
-	return r.n, c.explain(caller, ctx, err, r, c.address(kind, keys), time.Since(began))
+	if r.ended.IsZero() {
+		r.ended = c.options.Clock.Now()
+	}
+	return r.n, r.ended, c.explain(caller, ctx, err, r, c.address(kind, keys), time.Since(began))
 }
 
 // understand has the body of a 200 read, and checks that nothing is left of it.

@@ -205,17 +205,16 @@ func (a *attempt) ask(ctx context.Context) error {
 }
 
 func (a *attempt) askFor(ctx context.Context, p *plan, keys [][]byte, places []int) error {
-	sent := a.clock.Now()
 	answers, err := a.m.BatchQuery(ctx, keys)
+	a.master += answers.Took
 	if err != nil {
 		return asAdmin(ctx, err)
 	}
-	a.master += a.clock.Now().Sub(sent)
-	if len(answers) != len(keys) {
-		return &AdminError{fmt.Errorf("%d answers for %d keys", len(answers), len(keys))}
+	if len(answers.Of) != len(keys) {
+		return &AdminError{fmt.Errorf("%d answers for %d keys", len(answers.Of), len(keys))}
 	}
 	for n, i := range places {
-		p.answer(i, answers[n])
+		p.answer(i, answers.Of[n])
 	}
 	return nil
 }

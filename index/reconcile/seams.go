@@ -16,7 +16,7 @@ type Master interface {
 	// Keys calls f with each key of the tenant default. Only without an error has the listing come whole.
 	Keys(ctx context.Context, f func(key []byte) error) (mooncake.Listing, error)
 	// BatchQuery answers for all keys, in their order, or not at all.
-	BatchQuery(ctx context.Context, keys [][]byte) ([]mooncake.Answer, error)
+	BatchQuery(ctx context.Context, keys [][]byte) (mooncake.Answers, error)
 	Status(ctx context.Context) (mooncake.Status, error)
 	// URL is where it is, for people.
 	URL() string

@@ -80,10 +80,10 @@ func lines(key string) (out []string) {
 	}
 }
 
-func (w *world) BatchQuery(_ context.Context, keys [][]byte) ([]mooncake.Answer, error) {
+func (w *world) BatchQuery(_ context.Context, keys [][]byte) (mooncake.Answers, error) {
 	process, err := w.master("media")
 	if err != nil {
-		return nil, err
+		return mooncake.Answers{}, err
 	}
 	out := make([]mooncake.Answer, len(keys))
 	for i, k := range keys {
@@ -101,10 +101,10 @@ func (w *world) BatchQuery(_ context.Context, keys [][]byte) ([]mooncake.Answer,
 		}
 		w.hook("media/key")
 		if err := w.alive(process); err != nil {
-			return nil, err
+			return mooncake.Answers{}, err
 		}
 	}
-	return out, nil
+	return mooncake.Answers{Of: out}, nil
 }
 
 func (w *world) Status(context.Context) (mooncake.Status, error) {
