@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,12 +12,20 @@ import (
 // withAdmin serves the admin API of a simulation and returns its URL.
 func (s *simulation) withAdmin(t *testing.T) string {
 	t.Helper()
-	admin, err := mooncaketest.NewAdmin(s.Sim, mooncaketest.AdminOptions{}).Serve("127.0.0.1:0")
+	_, url := s.withAdminView(t, 0)
+	return url
+}
+
+// withAdminView is withAdmin of a group's master, which says under what view it leads.
+func (s *simulation) withAdminView(t *testing.T, view uint64) (*mooncaketest.Admin, string) {
+	t.Helper()
+	admin := mooncaketest.NewAdmin(s.Sim, mooncaketest.AdminOptions{View: view})
+	served, err := admin.Serve("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { admin.Close() })
-	return admin.URL()
+	t.Cleanup(func() { served.Close() })
+	return admin, served.URL()
 }
 
 // Two masters of one group: the leader dies, the standby takes over with an empty store. Its first batch begins an epoch, the
@@ -69,6 +78,43 @@ func TestFailover(t *testing.T) {
 	if sum.confirmed == 0 {
 		t.Error("nothing is confirmed behind the failover")
 	}
+}
+
+// A deposed leader leads again: its process lived on, so its numbers go on where they were, and alone prove nothing beside the
+// connection to its successor, which stands. Its health does, by a newer view.
+func TestLeaderComesBack(t *testing.T) {
+	t.Parallel()
+	change := func(o *mooncaketest.SimOptions) { o.Duration, o.Rate = 5*patience, 1000 }
+	first, second := newSimulation(t, change), newSimulation(t, change)
+	second.SetStandby(true)
+	admin, master := first.withAdminView(t, 1)
+	_, other := second.withAdminView(t, 2)
+	hop, endpoint := newProxy(t, first.Endpoint())
+	dir := filepath.Join(t.TempDir(), "data")
+	rec := record(t, dir, endpoint, "--endpoint", second.Endpoint(), "--master", master, "--master", other)
+	connected(t, dir, true)
+	first.run(t)
+	second.run(t)
+	epochAndMore := func(epoch uint64) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("events of epoch %d", epoch), func() bool { return stats(t, dir).Sources[0].Epoch == epoch })
+		before := stats(t, dir).Events
+		eventually(t, "more of them", func() bool { return stats(t, dir).Events > before+1000 })
+	}
+	epochAndMore(1)
+	first.SetStandby(true)
+	second.SetStandby(false)
+	epochAndMore(2)
+	have := hop.connections()
+	hop.cut(false)
+	eventually(t, "the connection to the deposed leader comes back", func() bool { return hop.connections() > have })
+	second.SetStandby(true)
+	admin.Set(func(o *mooncaketest.AdminOptions) { o.View = 3 })
+	first.SetStandby(false)
+	epochAndMore(3)
+	first.stop()
+	first.wait(t)
+	rec.stop(t)
 }
 
 // With a master beside, a recorder that was down has its doubts resolved within seconds though nothing is published.

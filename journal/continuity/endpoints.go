@@ -188,11 +188,15 @@ func (s *State) mayLead(endpoint int) bool {
 
 // Leads tells that the master behind an endpoint says that it leads its group and serves. If the endpoint delivered before,
 // and its connection broke since, its next message starts a new epoch though its numbers go on from where they were then.
-// Tell it only of a master that is newer than the one behind Endpoint (a higher view_version): both may say that they lead.
-func (s *State) Leads(endpoint int) {
-	if at, found := s.find(endpoint); found && s.others[at].broken {
+// Tell it only of a master that is newer than the one behind Endpoint (a higher view_version): both may say that they lead. It
+// returns whether that changed anything.
+func (s *State) Leads(endpoint int) bool {
+	at, found := s.find(endpoint)
+	news := found && s.others[at].broken
+	if news {
 		s.forget(endpoint)
 	}
+	return news
 }
 
 // forget makes the next message of an endpoint that does not deliver start a new epoch: another process runs there.

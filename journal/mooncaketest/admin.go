@@ -28,6 +28,9 @@ type AdminOptions struct {
 	// What the Sim's publisher sends is not touched.
 	NoPublisher bool
 
+	// View is the view_version that health tells; 0 tells null, as a master without a group does.
+	View uint64
+
 	// OnStep, if set, is called at each Step of each request, by the goroutine that answers it. No lock is held: it may
 	// change the Sim, restart it, or block.
 	OnStep func(Step)

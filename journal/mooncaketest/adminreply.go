@@ -57,10 +57,14 @@ func (r reply) write(w http.ResponseWriter, cut bool) {
 }
 
 func (q *request) health() reply {
+	body := healthBody
 	if q.isStandby() {
-		return jsonReply(http.StatusOK, []byte(standbyHealthBody))
+		body = standbyHealthBody
 	}
-	return jsonReply(http.StatusOK, []byte(healthBody))
+	if q.o.View != 0 {
+		body = strings.Replace(body, `"view_version":null`, fmt.Sprintf(`"view_version":%d`, q.o.View), 1)
+	}
+	return jsonReply(http.StatusOK, []byte(body))
 }
 
 func (q *request) role() reply {

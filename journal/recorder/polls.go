@@ -36,6 +36,14 @@ func (f *Feed) poll(endpoint int) *continuity.Polls {
 // PollSent tells that the status of an endpoint's master is asked for now, at our clock's ns.
 func (f *Feed) PollSent(endpoint int, at int64) { f.poll(endpoint).Sent(&f.pos.State, at) }
 
+// Leads tells that the master behind an endpoint says that it leads, under a newer view than the one that delivers. It returns whether
+// that was news (continuity.State.Leads).
+func (f *Feed) Leads(endpoint int) bool {
+	news := f.pos.State.Leads(endpoint)
+	f.moved = f.moved || news
+	return news
+}
+
 // PollFailed tells that it did not answer, or does not serve.
 func (f *Feed) PollFailed(endpoint int) { f.poll(endpoint).Failed() }
 

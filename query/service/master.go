@@ -61,6 +61,9 @@ func (s *Service) newMasters(source journal.Source, c MasterConfig) (*masters, e
 		}
 		m.pollers = append(m.pollers, &poller{rec: s.rec, log: s.log, source: source, endpoint: number, client: polls, every: c.PollEvery, now: now})
 	}
+	for _, p := range m.pollers {
+		p.group = m.pollers
+	}
 	open := func() (*index.Index, error) {
 		e, err := s.Engine()
 		if err != nil {

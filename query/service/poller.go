@@ -18,8 +18,12 @@ import (
 // DefaultPollEvery is how often a master's counters are asked for: two answers that are equal, at least a second apart, prove `now`.
 const DefaultPollEvery = time.Second
 
-// segmentsEvery is how many polls lie between two looks at the segments.
-const segmentsEvery = 5
+// How many polls lie between two looks at the segments, and, in a group, between two questions who leads it; that is asked too
+// when a master begins to answer.
+const (
+	segmentsEvery = 5
+	healthEvery   = 5
+)
 
 // poller asks one master for its counters and segments, and has the recorder journal what changes a claim.
 type poller struct {
@@ -30,6 +34,9 @@ type poller struct {
 	client   *mooncake.Client
 	every    time.Duration
 	now      func() int64 // our clock, ns; it does not step
+
+	group []*poller     // of all masters of the source
+	view  atomic.Uint64 // under which it last said that it leads; 0: it did not, or told none
 
 	last     *reading.Counters
 	newest   atomic.Pointer[mooncake.Status]
@@ -42,7 +49,11 @@ func (p *poller) run(ctx context.Context) {
 	t := time.NewTicker(p.every)
 	defer t.Stop()
 	for n := 0; ; n++ {
+		was := p.trouble
 		p.poll(ctx)
+		if len(p.group) > 1 && (n%healthEvery == 0 || was != "" && p.trouble == "") {
+			p.ask(ctx)
+		}
 		if n%segmentsEvery == 0 && p.rec.Delivers(p.source.ID) == p.endpoint {
 			p.look(ctx)
 		}
