@@ -85,4 +85,8 @@
 // they are written; contradictions at most 16 MiB of keys. BenchmarkTouched, looking for
 // events of some of 1,000,000 objects: 81 us an object by a search each; 11 us where each tenth is looked for, 5 us each second, by stepping over
 // the objects between.
+//
+// make doubts, 1,000,000 objects in doubt under 50,000 events/s, 2 cores shared with the simulated master: 56 s, of which the master
+// answered for 21 s and rested as long; 49,900 events/s recorded meanwhile, 458 MiB. With the understanding of the replies
+// counted as the master's time, and waited for again, it was 72 to 80 s.
 package reconcile
