@@ -48,6 +48,7 @@ type Service struct {
 	dir     string
 	masters []*masters
 
+	backups  sync.Mutex // held while one is taken
 	counted  query.CountCache
 	index    atomic.Pointer[index.Index]
 	indexErr atomic.Pointer[error]

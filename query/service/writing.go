@@ -12,6 +12,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/query/backup"
 )
 
 // Writing is a data directory that this process alone writes to.
@@ -49,6 +50,10 @@ func openJournal(ctx context.Context, dir, who string, o Options, jo journal.Opt
 	}
 	lock, err := datadir.Claim(ctx, o.FS, dir, who)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := backup.Clear(dir, backup.Options{FS: o.FS}); err != nil {
+		lock.Release()
 		return nil, nil, err
 	}
 	cache := pebble.NewCache(cacheBytes)
