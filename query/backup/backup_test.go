@@ -256,6 +256,25 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%v, want an error that says %q", c.err, c.says)
 		}
 	}
+	// The rest of a backup that was killed is cleared away; what is something else is not.
+	if err := fs.MkdirAll("/backups/c.partial/journal", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := take("/backups/c"); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("something else lies in the place: %v", err)
+	}
+	if err := datadir.WriteFile(fs, "/backups/c.partial", "KVJOURNAL.unfinished", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := datadir.WriteFile(fs, "/backups/c.partial", "rest", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := take("/backups/c"); err != nil {
+		t.Error(err)
+	}
+	if _, err := fs.Stat("/backups/c/rest"); err == nil {
+		t.Error("the rest of a backup became part of the next")
+	}
 	disturbed := errors.New("a recorder came")
 	if _, err := backup.AtRest(t.Context(), dataDir, "/backups/b", func() error { return disturbed }, backup.Options{FS: fs}); !errors.Is(err, disturbed) {
 		t.Errorf("a recorder came meanwhile: %v", err)
@@ -265,7 +284,7 @@ func TestPlaces(t *testing.T) {
 	if _, err := backup.AtRest(interrupted, dataDir, "/backups/b", undisturbed, backup.Options{FS: fs}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	if names, _ := fs.List("/backups"); len(names) != 1 {
+	if names, _ := fs.List("/backups"); len(names) != 2 {
 		t.Errorf("left behind: %v", names)
 	}
 	if got := atRest(t, fs, "/backups/a", 1); got != want {
@@ -487,6 +506,46 @@ func TestDamagedBackup(t *testing.T) {
 		}
 		if _, err := fs.Stat("/restored"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("damage %d: something is left: %v", i, err)
+		}
+	}
+}
+
+// A damaged index costs time, never data: neither a backup nor a restore fails on it.
+func TestDamagedIndex(t *testing.T) {
+	fs := vfs.NewMem()
+	w := writing(t, fs, 1)
+	if err := errors.Join(w.Finish(t.Context()), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want := atRest(t, fs, dataDir, 1)
+	if _, err := backup.AtRest(t.Context(), dataDir, "/backups/whole", undisturbed, backup.Options{FS: fs}); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{dataDir, "/backups/whole"} {
+		if err := cut(fs, dir+"/index"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := backup.AtRest(t.Context(), dataDir, "/backups/without", undisturbed, backup.Options{FS: fs}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fs.Stat("/backups/without/index"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a damaged index was backed up: %v", err)
+	}
+	if got := atRest(t, fs, "/backups/without", 1); got != want {
+		t.Error("the backup without an index answers otherwise")
+	}
+	for i, from := range []string{"/backups/without", "/backups/whole"} {
+		dir := fmt.Sprint("/restored/", i)
+		r, err := backup.Restore(t.Context(), from, dir, backup.Options{FS: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.AppliedOffset != r.DurableOffset {
+			t.Errorf("%+v", r)
+		}
+		if got := atRest(t, fs, dir, 1); got != want {
+			t.Errorf("what was restored from %s answers otherwise", from)
 		}
 	}
 }

@@ -35,7 +35,11 @@ func Restore(ctx context.Context, from, dir string, o Options) (r *Report, err e
 		}
 	}()
 	c := &copier{fs: o.FS, progress: o.Progress}
-	if err := c.both(ctx, from, dir); err != nil {
+	databases := []string{journalFolder}
+	if source.x != nil {
+		databases = append(databases, indexFolder)
+	}
+	if err := c.databases(ctx, from, dir, databases...); err != nil {
 		return nil, err
 	}
 	if err := c.head(ctx, from, dir); err != nil {
@@ -73,20 +77,36 @@ func openBackup(ctx context.Context, from string, o Options) (*copied, error) {
 	}
 	c, err := openCopy(from, false, o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("opening %s: %w", from, err)
 	}
 	if facts != nil {
 		err = facts.check(c.j)
 	}
 	if err == nil {
-		if _, err = c.compare(ctx, nil, o); err != nil {
-			err = fmt.Errorf("%s cannot be restored as it is: %w", from, err)
-		}
+		err = c.sound(ctx, o)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
+}
+
+// sound looks whether a sample of the backup can be read. An index that does not fit is closed: it will not be copied.
+func (c *copied) sound(ctx context.Context, o Options) error {
+	_, err := c.compare(ctx, nil, o)
+	if errors.Is(err, errIndex) {
+		o.Log.Warn("the index of the backup is damaged and is computed anew from its journal", "reason", err)
+		x := c.x
+		c.x = nil
+		if err := x.Close(); err != nil {
+			return err
+		}
+		_, err = c.compare(ctx, nil, o)
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be restored as it is: %w", c.j.Dir(), err)
+	}
+	return nil
 }
 
 // fork gives the copy an id of its own, and looks whether index and journal agree on it.

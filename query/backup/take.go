@@ -86,12 +86,12 @@ func checkpoint(ctx context.Context, j *journal.Journal, x *index.Index, p *plac
 	if at == p.dir {
 		return c.count(p.dir)
 	}
-	return c.both(ctx, at, p.dir)
+	return c.databases(ctx, at, p.dir, indexFolder, journalFolder)
 }
 
-// both copies the two databases in from to the directory to.
-func (c *copier) both(ctx context.Context, from, to string) error {
-	for _, name := range []string{journalFolder, indexFolder} {
+// databases copies those databases in from to the directory to.
+func (c *copier) databases(ctx context.Context, from, to string, which ...string) error {
+	for _, name := range which {
 		_, n, err := files(c.fs, c.fs.PathJoin(from, name))
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (c *copier) both(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	for _, name := range []string{indexFolder, journalFolder} {
+	for _, name := range which {
 		if err := c.database(ctx, c.fs.PathJoin(from, name), c.fs.PathJoin(to, name)); err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func AtRest(ctx context.Context, dir, to string, undisturbed func() error, o Opt
 		return nil, err
 	}
 	c := &copier{fs: o.FS, link: linkable(o.FS, dir, p.dir), progress: o.Progress}
-	err = c.both(ctx, dir, p.dir)
+	err = c.databases(ctx, dir, p.dir, indexFolder, journalFolder)
 	if err == nil {
 		err = c.head(ctx, dir, p.dir)
 	}
@@ -186,6 +186,16 @@ func (p *place) finish(ctx context.Context, j *journal.Journal, least *journal.S
 		return nil, err
 	}
 	r, facts, err := verify(ctx, p.dir, j, least, o)
+	if errors.Is(err, errIndex) { // what is copied is what the directory has: damage there is none of the copy's
+		o.Log.Warn("the index of the directory is damaged; `kvjournal rebuild` computes it anew", "reason", err)
+		if err := p.leaveIndexOut(); err != nil {
+			return nil, err
+		}
+		r, facts, err = verify(ctx, p.dir, j, least, o)
+	}
+	if err == nil && r.AppliedOffset == 0 {
+		err = p.leaveIndexOut()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -213,4 +223,11 @@ func (p *place) finish(ctx context.Context, j *journal.Journal, least *journal.S
 	}
 	r.Dir, r.From, r.Bytes, r.Linked = to, from, c.linked+c.copied, c.linked
 	return r, nil
+}
+
+func (p *place) leaveIndexOut() error {
+	if err := p.fs.RemoveAll(p.fs.PathJoin(p.dir, indexFolder)); err != nil {
+		return fmt.Errorf("leaving the index out: %w", err)
+	}
+	return nil
 }

@@ -74,7 +74,7 @@ func verify(ctx context.Context, dir string, source *journal.Journal, least *jou
 	if c.x != nil {
 		applied = c.x.Applied() // a part of its journal, or it would not have been opened
 	} else {
-		o.Log.Warn("the copy has no index that can be used; it is computed from the journal when it is first needed")
+		o.Log.Warn("the index is left out of the copy: there is none that can be used; it is computed from the journal when it is first needed")
 	}
 	if is.Durable < least.Durable || is.Totals.Messages < least.Totals.Messages || is.Totals.Events < least.Totals.Events || is.Totals.RawBytes < least.Totals.RawBytes {
 		return nil, f, fmt.Errorf("the copy holds offset %d, %d messages, %d events, and must hold offset %d, %d messages, %d events at least; it was thrown away, take another one",
@@ -131,6 +131,9 @@ func (c *copied) compare(ctx context.Context, source *journal.Journal, o Options
 			return n, err
 		}
 		mine = b
+		if err := mine.Load(); err != nil {
+			return n, err
+		}
 		if source != nil {
 			b, err := blockOf(source, theirs, offset)
 			switch {
@@ -146,6 +149,9 @@ func (c *copied) compare(ctx context.Context, source *journal.Journal, o Options
 			}
 		}
 		events, err := c.indexed(mine, offset, offset > oldest)
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", errIndex, err)
+		}
 		if err != nil {
 			return n, err
 		}
@@ -187,17 +193,20 @@ func sameRecord(a, b *journal.Block, offset uint64) error {
 	return nil
 }
 
-// indexed reads the record at offset and, if asked to, looks its events up in the index, and returns how many those were.
+// errIndex: the index is damaged, or is not that of its journal. It can always be computed anew.
+var errIndex = errors.New("the index does not fit the journal")
+
+// indexed looks the events of the record at offset up in the index, if asked to, and returns how many those were.
 func (c *copied) indexed(b *journal.Block, offset uint64, look bool) (int, error) {
 	i := int(offset - b.First)
+	h := b.Header(i)
+	if c.x == nil || offset > c.x.Applied() || !look || !h.Applies() {
+		return 0, nil
+	}
 	var seq [8]byte
 	frames, err := b.Frames(i, nil, &seq)
 	if err != nil {
 		return 0, err
-	}
-	h := b.Header(i)
-	if c.x == nil || offset > c.x.Applied() || !look || !h.Applies() {
-		return 0, nil
 	}
 	var batch event.Batch
 	batch.Scan(frames)
