@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
 // built makes a small index on a filesystem of its own, and closes it.
@@ -87,10 +89,18 @@ func TestOpenOtherFormat(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	w.add(20)
 	id := w.j.ID()
-	for _, version := range []uint32{formatVersion - 1, formatVersion + 1} {
-		w.wantRebuild(w.built(func(x *Index) {
+	of := func(version uint32) *vfs.MemFS {
+		return w.built(func(x *Index) {
 			x.set(t, []byte{keyJournal}, append(binary.BigEndian.AppendUint32(nil, version), id[:]...))
-		}), "another format")
+		})
+	}
+	w.wantRebuild(of(formatVersion-1), "another format")
+	fs := of(formatVersion + 1)
+	if _, err := Open(w.j, false, testOptions(fs)); !errors.Is(err, datadir.ErrNewer) || errors.Is(err, ErrRebuild) {
+		t.Errorf("an index of a newer program: %v", err)
+	}
+	if err := Newer(testDir, testOptions(fs)); !errors.Is(err, datadir.ErrNewer) {
+		t.Errorf("an index of a newer program: %v", err)
 	}
 	w.wantRebuild(w.built(func(x *Index) { x.set(t, []byte{keyJournal}, []byte("short")) }), "another format")
 }
