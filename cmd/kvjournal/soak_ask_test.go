@@ -73,13 +73,13 @@ func (a *askers) learn(lines string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for line := range strings.Lines(lines) {
-		var n query.Name
+		var n query.Question
 		switch {
 		case json.Unmarshal([]byte(line), &n) != nil || len(n.Key) == 0:
 		case len(a.known) < knownMost:
-			a.known = append(a.known, n)
+			a.known = append(a.known, n.Name)
 		default:
-			a.known[rand.IntN(knownMost)] = n
+			a.known[rand.IntN(knownMost)] = n.Name
 		}
 	}
 }
@@ -109,7 +109,10 @@ func (a *askers) one() []string {
 		return []string{"never-seen"}
 	}
 	n := a.known[rand.IntN(len(a.known))]
-	return []string{"--source", n.Source, "--tenant", string(n.Tenant), string(n.Key)}
+	if strings.Contains(string(n.Key), "\x00") { // which no argument can hold
+		return []string{"never-seen"}
+	}
+	return []string{"--source", n.Source, "--tenant", string(n.Tenant), "--", string(n.Key)}
 }
 
 // askPause lets the recorder breathe between two questions.

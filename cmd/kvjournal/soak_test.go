@@ -253,6 +253,9 @@ func (s *soak) finish(t *testing.T) {
 	if !r.Flat && s.duration >= 30*time.Minute {
 		t.Errorf("memory grew by %.1f MiB of %.1f over the second half", r.RSSGrowth, r.RSSMean)
 	}
+	if len(s.ask.known) < 100 {
+		t.Errorf("questions were asked about %d objects only", len(s.ask.known))
+	}
 	if r.Confirmed == 0 {
 		t.Error("nothing at all was confirmed")
 	}
