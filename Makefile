@@ -8,11 +8,13 @@ DURATION ?=
 # Tests that kill, soak or measure take their size from here.
 KILLS ?= 20
 FUZZTIME ?= 30s
+HOURS ?= 1
+OUT ?= soak
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 PACKAGES := ./...
 
-.PHONY: help setup build run test lint bench figures past doubts reconcile crash fuzz clean
+.PHONY: help setup build run test lint bench figures past doubts reconcile crash soak fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -62,6 +64,9 @@ reconcile: setup ## ten minutes of losses and restarts beside a master: nothing 
 
 crash: setup ## kill -9 of a real recorder under load, KILLS=20 times
 	KVJOURNAL_KILLS=$(KILLS) go test -run 'Kill' -timeout 60m -v ./cmd/kvjournal
+
+soak: setup ## HOURS=1 of load, losses, restarts, readings, questions and backups; memory and latencies, plotted in OUT=soak
+	KVJOURNAL_SOAK=$(HOURS)h KVJOURNAL_SOAK_OUT=$(abspath $(OUT)) go test -run '^TestSoak$$' -timeout 0 -v ./cmd/kvjournal
 
 fuzz: setup ## each fuzz target for FUZZTIME=30s
 	@set -e; for pkg in $$(go list $(PACKAGES)); do \

@@ -13,10 +13,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
 const (
-	// formatVersion is that of the rows. An index of another version is rebuilt, never converted.
+	// formatVersion is that of the rows. An index of an older version is rebuilt, never converted; one of a newer version is refused.
 	formatVersion = 3
 
 	folder    = "index"
@@ -112,6 +113,9 @@ func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, e
 	}
 	db, err := openPebble(path, o)
 	if err != nil {
+		if what := newerDatabase(err.Error()); what != "" {
+			return nil, nil, newerIndex(path, what)
+		}
 		return nil, nil, fmt.Errorf("opening %s: %w: %w", path, err, ErrRebuild)
 	}
 	a, err := check(db, j)
@@ -135,6 +139,9 @@ func check(db *pebble.DB, j *journal.Journal) (*applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrRebuild)
 	}
+	if err := newerRows(folder, got); err != nil {
+		return nil, err
+	}
 	if string(got) != string(want) {
 		if len(got) == len(want) && string(got[:4]) == string(want[:4]) {
 			return nil, fmt.Errorf("it belongs to another journal: %w", ErrRebuild)
@@ -146,7 +153,9 @@ func check(db *pebble.DB, j *journal.Journal) (*applier, error) {
 		return nil, fmt.Errorf("%w: %w", err, ErrRebuild)
 	}
 	if applied > 0 {
-		if _, err := j.Record(applied); err != nil {
+		if _, err := j.Record(applied); errors.Is(err, datadir.ErrNewer) {
+			return nil, err
+		} else if err != nil {
 			return nil, fmt.Errorf("it knows offset %d, which the journal has not (%v): %w", applied, err, ErrRebuild)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -315,7 +316,7 @@ func split(k []byte) int {
 // unset is set.
 func comparer() *pebble.Comparer {
 	c := *pebble.DefaultComparer
-	c.Name = "kvjournal.index.1"
+	c.Name = fmt.Sprint("kvjournal.index.", comparerVersion)
 	c.Split = split
 	c.ImmediateSuccessor = func(dst, a []byte) []byte {
 		// A prefix ends in 00 01; 00 02 follows all keys that have it and stands before every other prefix.

@@ -3,11 +3,14 @@ package index
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
 // built makes a small index on a filesystem of its own, and closes it.
@@ -87,10 +90,18 @@ func TestOpenOtherFormat(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	w.add(20)
 	id := w.j.ID()
-	for _, version := range []uint32{formatVersion - 1, formatVersion + 1} {
-		w.wantRebuild(w.built(func(x *Index) {
+	of := func(version uint32) *vfs.MemFS {
+		return w.built(func(x *Index) {
 			x.set(t, []byte{keyJournal}, append(binary.BigEndian.AppendUint32(nil, version), id[:]...))
-		}), "another format")
+		})
+	}
+	w.wantRebuild(of(formatVersion-1), "another format")
+	fs := of(formatVersion + 1)
+	if _, err := Open(w.j, false, testOptions(fs)); !errors.Is(err, datadir.ErrNewer) || errors.Is(err, ErrRebuild) {
+		t.Errorf("an index of a newer program: %v", err)
+	}
+	if err := Newer(testDir, testOptions(fs)); !errors.Is(err, datadir.ErrNewer) {
+		t.Errorf("an index of a newer program: %v", err)
 	}
 	w.wantRebuild(w.built(func(x *Index) { x.set(t, []byte{keyJournal}, []byte("short")) }), "another format")
 }
@@ -138,6 +149,7 @@ func TestOpenGarbage(t *testing.T) {
 			if err != nil || i >= len(names) {
 				t.Fatal(names, err)
 			}
+			slices.Sort(names) // a MemFS lists them in any order: without this, which files are damaged is chance
 			overwrite(fs, names[i], content)
 			x, err := Open(w.j, true, testOptions(fs))
 			if err == nil {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -201,9 +202,15 @@ func (b *Block) decode(first uint64, stored []byte, c *codec) error {
 		return fail("block checksum does not match")
 	}
 	if body[0] != blockVersion {
-		return fail(fmt.Sprintf("block version %d, this program reads %d", body[0], blockVersion))
+		if body[0] < blockVersion {
+			return fail(fmt.Sprintf("block version %d, this program reads %d", body[0], blockVersion))
+		}
+		return newer(first, fmt.Sprintf("a block of version %d, this program reads %d", body[0], blockVersion))
 	}
 	flags := body[1]
+	if flags&^blockTableZstd != 0 {
+		return newer(first, fmt.Sprintf("a block with flags %#x, of which this program knows %#x", flags, blockTableZstd))
+	}
 	head := varint.Cursor{B: body[2:]}
 	count, tableRaw, tableLen, payloadRaw := head.Uvarint(), head.Uvarint(), head.Uvarint(), head.Uvarint()
 	if head.Bad || tableLen > uint64(len(head.B)) || count == 0 || tableRaw > maxDecoded || payloadRaw > maxDecoded || count > tableRaw {
@@ -218,6 +225,10 @@ func (b *Block) decode(first uint64, stored []byte, c *codec) error {
 	b.stored = append(b.stored[:0], head.B[tableLen:]...)
 	b.loaded = false
 	b.entries, err = decodeTable(b.entries[:0], table, int(count), int(payloadRaw))
+	var unknown *newerRecord
+	if errors.As(err, &unknown) {
+		return newer(first+uint64(unknown.record), unknown.what)
+	}
 	if err != nil {
 		return fail(err.Error())
 	}

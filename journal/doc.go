@@ -25,7 +25,7 @@
 //	b | offset of the first record                -> block
 //	c | source                                    -> offset of its newest message, continuity state
 //	i | source | sha256 of a capture, hex         -> JSON: how much of it was imported
-//	m | name                                      -> id, totals, sealed (how far the sealer came)
+//	m | name                                      -> id, totals, sealed (how far the sealer came), origin (JSON: Origin)
 //	n | source                                    -> JSON: name, endpoints, masters
 //	o | source | first offset of a block          -> the time of its time row, if it has one
 //	p | source | lowest time                      -> highest time, newest offset: publisher time passed twice
@@ -73,4 +73,12 @@
 // DIR/head holds the newest durable offset, rewritten at most once a second (head.go). At Open it and the index's applied offset are compared
 // with the newest block: if either knows more, the tail of the log was lost, and Open writes that down as a record, which
 // marks every source, before anything else is appended.
+//
+// # Copies
+//
+// A checkpoint (checkpoint.go) is the journal as it was at some commit, with the same id: nobody appends to it. A copy that is to be
+// recorded into gets an id of its own first (Fork), because from there on its offsets name other records than the same offsets of the
+// journal it was copied from: index and head file of the one, put beside the other by whatever mistake, are refused by the id.
+// Nothing else needs to be written down: a recorder that begins on the copy was not there before, as after any other pause, and its first
+// batch is a mark (recorder_down), so what the journal does not know of is in doubt by the usual rule.
 package journal

@@ -112,8 +112,10 @@ func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, 
 func OpenReadOnly(dir string, o Options) (*Journal, error) {
 	o.ReadOnly = true
 	o = o.withDefaults()
-	if err := datadir.Check(o.FS, dir); err != nil {
-		return nil, err
+	if !o.Unfinished {
+		if err := datadir.Check(o.FS, dir); err != nil {
+			return nil, err
+		}
 	}
 	j, err := open(dir, o)
 	if err != nil {

@@ -21,6 +21,7 @@ var (
 	metaID     = append([]byte{keyMeta}, "id"...)
 	metaTotals = append([]byte{keyMeta}, "totals"...)
 	metaSealed = append([]byte{keyMeta}, "sealed"...)
+	metaOrigin = append([]byte{keyMeta}, "origin"...)
 )
 
 func key64(family byte, v uint64) []byte {

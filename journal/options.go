@@ -16,6 +16,8 @@ type Options struct {
 	FS vfs.FS
 	// ReadOnly opens a directory at rest; nothing is written.
 	ReadOnly bool
+	// Unfinished: the directory is being made, and has no gate before it is whole.
+	Unfinished bool
 	// Cache is shared with other databases of the process. nil: one of CacheSize of its own.
 	Cache *pebble.Cache
 	// CacheSize in bytes, used where Cache is nil. 0: 16 MiB. More makes repeated reads of the past faster.

@@ -151,7 +151,10 @@ func (j *Journal) Position(source uint32) (Position, error) {
 		return Position{}, &CorruptError{What: "state of a source is too short"}
 	}
 	p := Position{Last: binary.BigEndian.Uint64(v)}
-	if p.State, err = continuity.DecodeState(v[8:]); err != nil {
+	if p.State, err = continuity.DecodeState(v[8:]); errors.Is(err, continuity.ErrNewerState) {
+		return Position{}, newer(p.Last, "a state of its source with parts that this program does not know")
+	}
+	if err != nil {
 		return Position{}, &CorruptError{What: err.Error()}
 	}
 	if p.Last != 0 {

@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/event"
@@ -165,7 +166,7 @@ func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, err
 	}
 	var p Header
 	at := 0
-	for range count {
+	for i := range count {
 		e := entry{}
 		e.Kind = Kind(cols[colFlags].Byte())
 		flags := cols[colFlags].Byte()
@@ -188,8 +189,18 @@ func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, err
 		}
 		e.start, e.length = at, int(length)
 		at += e.length
-		if flags&recRare != 0 && !decodeRare(&cols[colRare], &e) {
-			return dst, errTable
+		if flags&recRare != 0 {
+			if b := cols[colRare].B; len(b) > 0 && b[0]&^rareKnown != 0 {
+				return dst, &newerRecord{i, fmt.Sprintf("flags %#x of which this program knows %#x", b[0], rareKnown)}
+			}
+			if !decodeRare(&cols[colRare], &e) {
+				return dst, errTable
+			}
+		}
+		if flags&recRare != 0 || e.Kind != Message {
+			if what := e.unknown(); what != "" {
+				return dst, &newerRecord{i, what}
+			}
 		}
 		dst = append(dst, e)
 		p = e.Header

@@ -16,7 +16,7 @@ var commandGroups = []struct {
 }{
 	{"Where things are, and how it came to that", []string{"lookup", "objects", "why", "history", "diff", "lifetimes"}},
 	{"What was recorded, and what was lost", []string{"gaps", "activity", "log", "stats"}},
-	{"Data in and out", []string{"record", "import", "export"}},
+	{"Data in and out", []string{"record", "import", "export", "backup", "restore"}},
 	{"More", nil},
 }
 
@@ -78,6 +78,8 @@ func flagHelp(f *pflag.Flag) [2]string {
 	}
 	switch t := f.Value.Type(); {
 	case t == "bool":
+	case kind == "directory":
+		name += " DIR"
 	case f.Name == "at" || f.Name == "from" || f.Name == "to":
 		name += " WHEN"
 	case f.Name == "out" || f.Name == "snapshot" || f.Name == "master-ca" || strings.HasSuffix(f.Name, "-file"):

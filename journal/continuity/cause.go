@@ -40,6 +40,9 @@ var causeNames = [...]string{
 	RecorderSlow: "recorder_slow", TailLoss: "tail_loss", Damaged: "damaged", Silent: "silent", Unknown: "unknown",
 }
 
+// Known reports whether this program knows the cause; a newer one may have written others.
+func (c Cause) Known() bool { return int(c) < len(causeNames) }
+
 func (c Cause) String() string {
 	if int(c) < len(causeNames) {
 		return causeNames[c]

@@ -5,8 +5,12 @@ import (
 	"errors"
 )
 
-// ErrState is returned for bytes that are no encoded State.
-var ErrState = errors.New("continuity: not an encoded state")
+var (
+	// ErrState is returned for bytes that are no encoded State.
+	ErrState = errors.New("continuity: not an encoded state")
+	// ErrNewerState is returned for a State with parts that this program does not know.
+	ErrNewerState = errors.New("continuity: a state of a newer program")
+)
 
 const (
 	flagHasEventID = 1 << iota
@@ -15,6 +19,8 @@ const (
 	flagWindow
 	flagWindowUsed
 	flagMore // the second part follows
+
+	flagsKnown = 1<<iota - 1
 )
 
 // Flags of the second part.
@@ -22,6 +28,8 @@ const (
 	moreConnected = 1 << iota
 	moreFromPoll
 	moreAnchored
+
+	moreKnown = 1<<iota - 1
 )
 
 // Flags of an endpoint that does not deliver.
@@ -30,6 +38,8 @@ const (
 	linkWindow
 	linkConnected
 	linkReplaced // an encoded replaced follows
+
+	linkKnown = 1<<iota - 1
 )
 
 func bits(flags ...bool) (b byte) {
@@ -92,8 +102,9 @@ func (r *replaced) append(dst []byte) []byte {
 
 // decoder reads a state; bad after something that is none.
 type decoder struct {
-	b   []byte
-	bad bool
+	newer bool // a flag is not known
+	b     []byte
+	bad   bool
 }
 
 func (d *decoder) bytes(n int) []byte {
@@ -149,6 +160,9 @@ func (d *decoder) replaced() (r replaced) {
 func DecodeState(b []byte) (State, error) {
 	d := decoder{b: b}
 	flags := d.byte()
+	if flags&^byte(flagsKnown) != 0 {
+		return State{}, ErrNewerState
+	}
 	s := State{
 		HasEventID: flags&flagHasEventID != 0, Keyed: flags&flagKeyed != 0, HasTime: flags&flagHasTime != 0,
 		Window: flags&flagWindow != 0, WindowUsed: flags&flagWindowUsed != 0, Break: Break(d.byte()),
@@ -156,6 +170,9 @@ func DecodeState(b []byte) (State, error) {
 	s.Epoch, s.Seq, s.EventID, s.Time = d.uvarint(), d.uvarint(), d.uvarint(), d.varint()
 	if flags&flagMore != 0 {
 		d.second(&s)
+	}
+	if d.newer {
+		return State{}, ErrNewerState
 	}
 	if d.bad || len(d.b) != 0 {
 		return State{}, ErrState
@@ -165,6 +182,7 @@ func DecodeState(b []byte) (State, error) {
 
 func (d *decoder) second(s *State) {
 	more := d.byte()
+	d.newer = more&^byte(moreKnown) != 0
 	s.Connected, s.FromPoll, s.Anchored = more&moreConnected != 0, more&moreFromPoll != 0, more&moreAnchored != 0
 	s.Endpoint, s.Changes = d.endpoint(), d.uvarint()
 	if s.earlier.kind = earlierKind(d.byte()); s.earlier.kind != notEarlier {
@@ -175,6 +193,7 @@ func (d *decoder) second(s *State) {
 	for n := d.uvarint(); n > 0 && !d.bad; n-- {
 		l := link{endpoint: d.endpoint()}
 		flags := d.byte()
+		d.newer = d.newer || flags&^byte(linkKnown) != 0
 		l.broken, l.window, l.connected = flags&linkBroken != 0, flags&linkWindow != 0, flags&linkConnected != 0
 		if flags&linkReplaced != 0 {
 			l.old = d.replaced()

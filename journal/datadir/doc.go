@@ -9,6 +9,19 @@
 //	DIR/index/        what is computed from it, a Pebble database; index.new/ while it is rebuilt
 //	DIR/head          the newest offset that was acknowledged, so that a lost tail of the log is found out
 //	DIR/live.json     where the running recorder listens
+//	DIR/backup.json   the directory is a backup: it is read, and not written to (query/backup)
+//	DIR/backup.tmp/   links to a live directory's tables, while a backup copies them to another volume
+//
+// While a directory is filled by a copy, KVJOURNAL.unfinished stands in the gate's place: it is no data directory yet.
+//
+// # The gate
+//
+// Format is a number for the whole directory. A program refuses a directory of a later format (ErrNewer) before it touches anything in
+// it. A program that knows a later format than the directory's gate names reads it, and raises the gate (Raise, durable on return)
+// before the first byte that programs of the older format would misread: so none of those ever opens what it cannot read, and a directory
+// that nothing new was written to still opens with them. What is below the gate has versions of its own: the first byte of a
+// journal's block, the kinds and flags of records, the format in an index's row j, Pebble's own. Each of them that is newer than known is
+// ErrNewer, never taken for damage and never skipped.
 //
 // # Who may do what at once
 //

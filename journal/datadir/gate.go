@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -27,43 +28,54 @@ var (
 	ErrNewer = errors.New("written by a newer kvjournal")
 	// ErrLocked: another process is writing to the directory.
 	ErrLocked = errors.New("in use by another process")
+	// ErrBackup: the directory is a backup, which is read and restored, and not written to.
+	ErrBackup = errors.New("this is a backup")
 	// ErrMissing: there is no data directory at that path.
 	ErrMissing = errors.New("no kvjournal data here")
 )
 
 // Check reads the gate of dir. It changes nothing.
 func Check(fs vfs.FS, dir string) error {
+	_, err := version(fs, dir, Format)
+	return err
+}
+
+// version returns the format of dir, if a program that knows all formats up to newest may read it.
+func version(fs vfs.FS, dir string, newest int) (int, error) {
 	names, err := fs.List(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("reading the data directory %s: %w", dir, err)
+		return 0, fmt.Errorf("reading the data directory %s: %w", dir, err)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w (give --dir the directory that `kvjournal record` or `kvjournal import` wrote to)", dir, ErrMissing)
+		return 0, fmt.Errorf("%s: %w (give --dir the directory that `kvjournal record` or `kvjournal import` wrote to)", dir, ErrMissing)
 	}
 	f, err := fs.Open(fs.PathJoin(dir, gateFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("reading %s: %w", fs.PathJoin(dir, gateFile), err)
+		return 0, fmt.Errorf("reading %s: %w", fs.PathJoin(dir, gateFile), err)
 	}
 	if err != nil {
 		if len(names) == 0 || len(names) == 1 && names[0] == gateFile+tmpSuffix { // Prepare was cut short
-			return fmt.Errorf("%s is empty: %w", dir, ErrMissing)
+			return 0, fmt.Errorf("%s is empty: %w", dir, ErrMissing)
 		}
-		return fmt.Errorf("%s: %w: it holds %s but no %s file; give --dir an empty or a new directory", dir, ErrForeign, sample(names), gateFile)
+		if slices.Contains(names, unfinishedFile) {
+			return 0, fmt.Errorf("%s: %w: a restore into it did not end; run it again, or remove the directory", dir, ErrForeign)
+		}
+		return 0, fmt.Errorf("%s: %w: it holds %s but no %s file; give --dir an empty or a new directory", dir, ErrForeign, sample(names), gateFile)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, 256))
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", fs.PathJoin(dir, gateFile), err)
+		return 0, fmt.Errorf("reading %s: %w", fs.PathJoin(dir, gateFile), err)
 	}
 	rest, ok := strings.CutPrefix(string(b), gatePrefix)
-	var version int
-	if _, err := fmt.Sscanf(rest, "%d", &version); !ok || err != nil || version < 1 {
-		return fmt.Errorf("%s: %w: its %s file says %q", dir, ErrForeign, gateFile, b)
+	var format int
+	if _, err := fmt.Sscanf(rest, "%d", &format); !ok || err != nil || format < 1 {
+		return 0, fmt.Errorf("%s: %w: its %s file says %q", dir, ErrForeign, gateFile, b)
 	}
-	if version > Format {
-		return fmt.Errorf("%s: %w: format %d, this program reads up to %d; use the newer program", dir, ErrNewer, version, Format)
+	if format > newest {
+		return 0, fmt.Errorf("%s: %w: format %d, this program reads up to %d; use the newer program", dir, ErrNewer, format, newest)
 	}
-	return nil
+	return format, nil
 }
 
 func sample(names []string) string {
@@ -73,21 +85,24 @@ func sample(names []string) string {
 	return fmt.Sprintf("%q", names)
 }
 
-// Prepare makes dir a data directory if it is missing or empty, and checks its gate otherwise.
+// Prepare makes dir a data directory to write to if it is missing or empty, and checks its gate otherwise.
 func Prepare(fs vfs.FS, dir string) error {
 	err := Check(fs, dir)
-	if err == nil || !errors.Is(err, ErrMissing) {
+	if err == nil {
+		return refuseBackup(fs, dir)
+	}
+	if !errors.Is(err, ErrMissing) {
 		return err
 	}
-	if err := makeDir(fs, dir); err != nil {
+	if err := MakeDir(fs, dir); err != nil {
 		return fmt.Errorf("making the data directory: %w", err)
 	}
-	return WriteFile(fs, dir, gateFile, fmt.Appendf(nil, "%s%d\n", gatePrefix, Format))
+	return WriteFile(fs, dir, gateFile, gateText(Format))
 }
 
-// makeDir makes dir and syncs what is above it, up to a directory that was there before: else a crash of the machine
+// MakeDir makes dir and syncs what is above it, up to a directory that was there before: else a crash of the machine
 // could take dir away with all that was synced in it.
-func makeDir(fs vfs.FS, dir string) error {
+func MakeDir(fs vfs.FS, dir string) error {
 	var above []string
 	for p := fs.PathDir(dir); ; p = fs.PathDir(p) {
 		above = append(above, p)
@@ -100,7 +115,7 @@ func makeDir(fs vfs.FS, dir string) error {
 	}
 	for _, p := range above {
 		// A directory that may be passed but not read cannot be synced; it was there before.
-		if err := syncDir(fs, p); err != nil && !errors.Is(err, os.ErrPermission) {
+		if err := SyncDir(fs, p); err != nil && !errors.Is(err, os.ErrPermission) {
 			return err
 		}
 	}
@@ -125,7 +140,7 @@ func WriteFile(fs vfs.FS, dir, name string, content []byte) error {
 		err = fs.Rename(tmp, path)
 	}
 	if err == nil {
-		err = syncDir(fs, dir)
+		err = SyncDir(fs, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -133,7 +148,8 @@ func WriteFile(fs vfs.FS, dir, name string, content []byte) error {
 	return nil
 }
 
-func syncDir(fs vfs.FS, dir string) error {
+// SyncDir syncs a directory: the names in it.
+func SyncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return err

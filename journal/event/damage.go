@@ -44,6 +44,9 @@ const (
 	causeCount
 )
 
+// Known reports whether this program knows the cause; a newer one may have written others.
+func (c Cause) Known() bool { return c < causeCount }
+
 var causeNames = [causeCount]string{
 	None:         "none",
 	FrameCount:   "frame_count",

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index/reconcile"
 	"github.com/kvjournal/kvjournal/query"
+	"github.com/kvjournal/kvjournal/query/backup"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
 )
@@ -34,6 +35,13 @@ func (s *source) Reconcile(context.Context, string, reconcile.Request) (*reconci
 }
 
 func (s *source) Recorder() *query.RecorderStats { return &query.RecorderStats{BufferMaxBytes: 7} }
+func (s *source) Backup(_ context.Context, to string, progress func(backup.Progress)) (*backup.Report, error) {
+	progress(backup.Progress{Step: "copying", Done: 1, Total: 2})
+	if s.err != nil {
+		return nil, s.err
+	}
+	return &backup.Report{Dir: to, DurableOffset: 7}, nil
+}
 func (s *source) Rebuild(_ context.Context, progress func(applied, total uint64)) error {
 	return s.rebuild(progress)
 }

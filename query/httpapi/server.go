@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index/reconcile"
 	"github.com/kvjournal/kvjournal/query"
+	"github.com/kvjournal/kvjournal/query/backup"
 )
 
 // Source gives the handlers what they answer from. An error says why there are no answers yet.
@@ -20,6 +21,8 @@ type Source interface {
 	Recorder() *query.RecorderStats
 	// Rebuild computes the index anew; progress is told applied of total offsets.
 	Rebuild(ctx context.Context, progress func(applied, total uint64)) error
+	// Backup writes a consistent copy of the directory to a new one.
+	Backup(ctx context.Context, to string, progress func(backup.Progress)) (*backup.Report, error)
 	// Reconcile reads a source's master now; source is empty where only one has a master.
 	Reconcile(ctx context.Context, source string, r reconcile.Request) (*reconcile.Report, error)
 }
@@ -39,6 +42,7 @@ const (
 //	                          {"progress":{"done":…,"total":…}} between those of the answer
 //	GET  /v1/stats
 //	POST /v1/reconcile?source=S&audit=B&dry_run=B&snapshot=FILE   lines {"progress":…} and {"begun":h}, at the end the report
+//	POST /v1/backup?to=DIR    lines {"progress":…}, at the end {"report":…} or {"error":…}
 //	POST /v1/rebuild          lines {"applied":…,"total":…}, at the end {"done":true} or {"error":…}
 //
 // An error before the first line is a status and {"error":…}; behind it, a last line {"error":…}.
@@ -50,6 +54,7 @@ func Handler(s Source) http.Handler {
 	}
 	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
 	mux.HandleFunc("POST /v1/reconcile", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, reconcileNow(s)) })
+	mux.HandleFunc("POST /v1/backup", func(w http.ResponseWriter, r *http.Request) { backupNow(w, r, s) })
 	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
 	return mux
 }
@@ -99,13 +104,16 @@ func serve(w http.ResponseWriter, r *http.Request, s Source, f func(context.Cont
 		return
 	}
 	if err := f(r.Context(), e, r, out); err != nil {
-		status := http.StatusInternalServerError
-		var usage *query.UsageError
-		if errors.As(err, &usage) {
-			status = http.StatusBadRequest
-		}
-		fail(out, status, err)
+		fail(out, statusOf(err), err)
 	}
+}
+
+func statusOf(err error) int {
+	var usage *query.UsageError
+	if errors.As(err, &usage) {
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
 }
 
 func fail(out *lines, status int, err error) {

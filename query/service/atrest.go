@@ -56,6 +56,9 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 		return nil, a.failed(err)
 	}
 	if !index.Current(a.Journal, index.Options{FS: o.FS}) {
+		if err := index.Newer(dir, index.Options{FS: o.FS}); err != nil {
+			return nil, a.failed(err)
+		}
 		a.lock.Release()
 		if err := bringUp(ctx, a.Journal, o); err != nil && ctx.Err() != nil {
 			return nil, a.failed(err)

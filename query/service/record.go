@@ -48,6 +48,7 @@ type Service struct {
 	dir     string
 	masters []*masters
 
+	backups  sync.Mutex // held while one is taken
 	counted  query.CountCache
 	index    atomic.Pointer[index.Index]
 	indexErr atomic.Pointer[error]
@@ -73,7 +74,7 @@ func Record(ctx context.Context, c Config) (*Service, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Recorder.Log = c.Log
-	j, cache, err := openJournal(ctx, c.Dir, "kvjournal record", Options{Log: c.Log}, journal.Options{})
+	j, cache, err := openJournal(ctx, c.Dir, "kvjournal record", false, Options{Log: c.Log})
 	if err != nil {
 		return nil, err
 	}

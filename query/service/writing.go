@@ -12,6 +12,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/query/backup"
 )
 
 // Writing is a data directory that this process alone writes to.
@@ -24,7 +25,7 @@ type Writing struct {
 
 // OpenForWriting claims the directory for who (the command), making it if it is missing or empty.
 func OpenForWriting(ctx context.Context, dir, who string, o Options) (*Writing, error) {
-	j, cache, err := openJournal(ctx, dir, who, o, journal.Options{})
+	j, cache, err := openJournal(ctx, dir, who, false, o)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,8 @@ func OpenForWriting(ctx context.Context, dir, who string, o Options) (*Writing, 
 // cacheBytes is the block cache that a writer's two databases share.
 const cacheBytes = 64 << 20
 
-func openJournal(ctx context.Context, dir, who string, o Options, jo journal.Options) (*journal.Journal, *pebble.Cache, error) {
+// openJournal claims the directory and opens its journal; with anew, whatever its index is: that will be computed anew.
+func openJournal(ctx context.Context, dir, who string, anew bool, o Options) (*journal.Journal, *pebble.Cache, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
@@ -51,9 +53,18 @@ func openJournal(ctx context.Context, dir, who string, o Options, jo journal.Opt
 	if err != nil {
 		return nil, nil, err
 	}
+	if !anew {
+		if err := index.Newer(dir, index.Options{FS: o.FS}); err != nil {
+			lock.Release()
+			return nil, nil, err
+		}
+	}
+	if err := backup.Clear(dir, backup.Options{FS: o.FS}); err != nil {
+		lock.Release()
+		return nil, nil, err
+	}
 	cache := pebble.NewCache(cacheBytes)
-	jo.FS, jo.Log, jo.Cache = o.FS, o.Log, cache
-	j, err := journal.Open(dir, lock, index.KnownTo(dir, index.Options{FS: o.FS}), jo)
+	j, err := journal.Open(dir, lock, index.KnownTo(dir, index.Options{FS: o.FS}), journal.Options{FS: o.FS, Log: o.Log, Cache: cache})
 	if err != nil {
 		cache.Unref()
 		lock.Release()
@@ -121,7 +132,7 @@ func RebuildAtRest(ctx context.Context, dir string, o Options) (err error) {
 	if err := datadir.Check(o.FS, dir); err != nil {
 		return err
 	}
-	j, cache, err := openJournal(ctx, dir, "kvjournal rebuild", o, journal.Options{})
+	j, cache, err := openJournal(ctx, dir, "kvjournal rebuild", true, o)
 	if errors.Is(err, datadir.ErrLocked) {
 		return &LiveError{err.Error()}
 	}

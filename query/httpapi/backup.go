@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/kvjournal/kvjournal/query"
+	"github.com/kvjournal/kvjournal/query/backup"
+)
+
+// BackupLine is a line of a backup: how far it is, or, at the end, what it came to.
+type BackupLine struct {
+	Progress *backup.Progress `json:"progress,omitempty"`
+	Report   *backup.Report   `json:"report,omitempty"`
+}
+
+// backupNow needs no index: a backup of a journal whose index failed is worth having most.
+func backupNow(w http.ResponseWriter, r *http.Request, s Source) {
+	out := &lines{w: w, out: bufio.NewWriterSize(w, 32<<10)}
+	defer out.out.Flush() // nobody is left to be told if that fails
+	to := r.URL.Query().Get("to")
+	if to == "" {
+		fail(out, http.StatusBadRequest, &query.UsageError{Message: "name the directory that the backup goes to"})
+		return
+	}
+	told, step := time.Time{}, ""
+	report, err := s.Backup(r.Context(), to, func(p backup.Progress) {
+		if p.Step == step && time.Since(told) < progressEvery {
+			return
+		}
+		told, step = time.Now(), p.Step
+		// A client that went away is seen by the request's context.
+		_ = out.write(BackupLine{Progress: &p})
+		_ = out.flush()
+	})
+	if err != nil {
+		fail(out, statusOf(err), err)
+		return
+	}
+	_ = out.write(BackupLine{Report: report}) // nobody is left to be told if that fails
+}
+
+// Backup has the recorder write a backup to the directory to, which must be absolute: the recorder has a working directory of its own.
+func (c *Client) Backup(ctx context.Context, to string, progress func(backup.Progress)) (*backup.Report, error) {
+	var report *backup.Report
+	err := c.ask(ctx, http.MethodPost, "/v1/backup", url.Values{"to": {to}}, nil, func(line []byte) error {
+		var l BackupLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return err
+		}
+		if l.Report != nil {
+			report = l.Report
+		}
+		if l.Progress != nil && progress != nil {
+			progress(*l.Progress)
+		}
+		return nil
+	})
+	if err == nil && report == nil {
+		err = errors.New("the recorder ended before the backup was whole; what there was of it is gone, take another one")
+	}
+	return report, err
+}
