@@ -240,6 +240,15 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 		for range blocks { // the journal may be closed once this returns
 		}
 	}()
+	write := func(upTo uint64) error {
+		if err := x.commit(upTo); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(upTo)
+		}
+		return nil
+	}
 	for f := range blocks {
 		if f.err != nil {
 			return f.err
@@ -254,15 +263,17 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 			if err := x.a.record(f.b, i); err != nil {
 				return err
 			}
+			if x.a.full() && i+1 < f.b.Len() {
+				if err := write(f.b.First + uint64(i)); err != nil {
+					return err
+				}
+			}
 		}
 		at = min(f.b.Last(), to)
 		x.free <- f.b
-		if x.a.events >= batchEvents || at >= to {
-			if err := x.commit(at); err != nil {
+		if x.a.full() || at >= to {
+			if err := write(at); err != nil {
 				return err
-			}
-			if progress != nil {
-				progress(at)
 			}
 		}
 	}

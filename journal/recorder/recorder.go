@@ -29,6 +29,9 @@ type Options struct {
 	// BufferBytes bounds what was received and is not in the journal yet. 0: DefaultBuffer. More rides out longer stalls of
 	// the disk; when it is full nothing is read, and the publisher drops at its own mark.
 	BufferBytes int64
+	// MaxEvents bounds the events of one message that is applied: see Feed.LimitEvents. 0: event.DefaultLimit. More lets a single
+	// message take more memory, about 150 B an event.
+	MaxEvents int
 	// Log takes what an operator should know. nil: nothing is said.
 	Log *slog.Logger
 	// Subscribe are the options of every socket; source, endpoint and logger are set by the recorder.
@@ -88,6 +91,7 @@ func (r *Recorder) add(s journal.Source, o Options) error {
 	if err != nil {
 		return err
 	}
+	feed.LimitEvents(o.MaxEvents)
 	for _, endpoint := range s.Endpoints {
 		so := o.Subscribe
 		so.Source, so.Endpoint, so.Logger = len(r.subs), endpoint, o.Log.With("source", s.Name)

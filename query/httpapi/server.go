@@ -27,8 +27,9 @@ type Source interface {
 const (
 	// lookupChunk is how many questions are answered in one view.
 	lookupChunk = 4096
-	// maxLine bounds one question: a key of 16 MiB in base64.
-	maxLine = 24 << 20
+	// maxLine bounds one question: a key of 16 MiB in base64. chunkBytes bounds the questions that are held at once, give or take one.
+	maxLine    = 24 << 20
+	chunkBytes = 4 << 20
 	ndjson  = "application/x-ndjson"
 )
 
@@ -141,7 +142,7 @@ func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 64<<10), maxLine)
 	var chunk []query.Question
-	line := 0
+	line, held := 0, 0
 	for in.Scan() {
 		line++
 		if len(in.Bytes()) == 0 {
@@ -151,14 +152,19 @@ func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
 		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
 			return &query.UsageError{Message: fmt.Sprintf("line %d: %v; each line is an object like {\"tenant_id\":\"default\",\"object_key\":\"k\"}", line, err)}
 		}
-		if chunk = append(chunk, q); len(chunk) == n {
+		held += len(in.Bytes())
+		if chunk = append(chunk, q); len(chunk) == n || held >= chunkBytes {
 			if err := f(chunk); err != nil {
 				return err
 			}
-			chunk = chunk[:0]
+			clear(chunk) // the keys can go
+			chunk, held = chunk[:0], 0
 		}
 	}
-	if err := in.Err(); err != nil {
+	switch err := in.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return &query.UsageError{Message: fmt.Sprintf("line %d: longer than %d MiB", line+1, maxLine>>20)}
+	case err != nil:
 		return fmt.Errorf("line %d: %w", line+1, err)
 	}
 	if len(chunk) > 0 {
