@@ -30,7 +30,7 @@ const (
 	// maxLine bounds one question: a key of 16 MiB in base64. chunkBytes bounds the questions that are held at once, give or take one.
 	maxLine    = 24 << 20
 	chunkBytes = 4 << 20
-	ndjson  = "application/x-ndjson"
+	ndjson     = "application/x-ndjson"
 )
 
 // Handler serves the questions of the command line:

@@ -17,6 +17,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/journal/subscribe"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 )
@@ -242,6 +243,8 @@ func (s *Service) Engine() (*query.Engine, error) {
 func (s *Service) Recorder() *query.RecorderStats {
 	bytes, most := s.rec.Buffered()
 	st := &query.RecorderStats{BufferBytes: bytes, BufferMaxBytes: most, UptimeSeconds: int64(time.Since(s.begun).Seconds())}
+	st.NativeBytes = subscribe.NativeBytes()
+	st.Sockets = s.sockets()
 	for _, m := range s.masters {
 		st.Masters = append(st.Masters, m.stats()...)
 	}
