@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
 const (
@@ -107,7 +108,7 @@ func (x *Index) use(db *pebble.DB, a *applier) {
 
 // openDB opens the database at path and checks that it fits the journal.
 func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, error) {
-	if err := o.FS.MkdirAll(path, 0o700); err != nil {
+	if err := datadir.MakePrivate(o.FS, path); err != nil {
 		return nil, nil, fmt.Errorf("making the index: %w: %w", err, ErrRebuild) // a file lies in its place
 	}
 	db, err := openPebble(path, o)

@@ -36,7 +36,7 @@ const (
 // Handler serves the questions of the command line:
 //
 //	POST /v1/lookup?at=WHEN   questions, one JSON object a line; answers likewise, in order
-//	GET  /v1/NAME?…           the questions in questions.go, e.g. /v1/gaps?source=S; with progress=true there are lines
+//	GET  /v1/NAME?…           (or POST, with the parameters as its body, where they are long) the questions in questions.go, e.g. /v1/gaps?source=S; with progress=true there are lines
 //	                          {"progress":{"done":…,"total":…}} between those of the answer
 //	GET  /v1/stats
 //	POST /v1/reconcile?source=S&audit=B&dry_run=B&snapshot=FILE   lines {"progress":…} and {"begun":h}, at the end the report
@@ -47,12 +47,14 @@ func Handler(s Source) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/lookup", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, lookup) })
 	for name := range questions {
-		mux.HandleFunc("GET /v1/"+name, func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, answer(name)) })
+		ask := func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, answer(name)) }
+		mux.HandleFunc("GET /v1/"+name, ask)
+		mux.HandleFunc("POST /v1/"+name, ask)
 	}
 	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
 	mux.HandleFunc("POST /v1/reconcile", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, reconcileNow(s)) })
 	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
-	return mux
+	return bounded(mux, maxQuestions)
 }
 
 // lines writes one JSON value a line, buffered.
@@ -76,6 +78,12 @@ func (l *lines) write(v any) error {
 	return err
 }
 
+// Write gives the client so long to take what is sent.
+func (l *lines) Write(b []byte) (int, error) {
+	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(takePatience)) // a test's reply has none
+	return l.w.Write(b)
+}
+
 // flush sends what was written.
 func (l *lines) flush() error {
 	err := l.out.Flush()
@@ -92,7 +100,8 @@ type failure struct {
 }
 
 func serve(w http.ResponseWriter, r *http.Request, s Source, f func(context.Context, *query.Engine, *http.Request, *lines) error) {
-	out := &lines{w: w, out: bufio.NewWriterSize(w, 32<<10)}
+	out := &lines{w: w}
+	out.out = bufio.NewWriterSize(out, 32<<10)
 	defer out.out.Flush() // nobody is left to be told if that fails
 	e, err := s.Engine()
 	if err != nil {
@@ -123,7 +132,7 @@ func lookup(ctx context.Context, e *query.Engine, r *http.Request, out *lines) e
 	if err != nil {
 		return err
 	}
-	return EachChunk(r.Body, lookupChunk, func(questions []query.Question) error {
+	return EachChunk(newPatientBody(out.w, r), lookupChunk, func(questions []query.Question) error {
 		answers, err := e.Lookup(ctx, questions, w)
 		if err != nil {
 			return err
@@ -186,7 +195,10 @@ const progressEvery = 200 * time.Millisecond
 
 func answer(name string) func(context.Context, *query.Engine, *http.Request, *lines) error {
 	return func(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
-		values := r.URL.Query()
+		values, err := valuesOf(out.w, r)
+		if err != nil {
+			return err
+		}
 		var progress query.Progress
 		if told := time.Now(); values.Get("progress") == "true" {
 			progress = func(done, total uint64) {

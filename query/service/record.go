@@ -120,6 +120,7 @@ func (s *Service) start(c Config) error {
 	handler := httpapi.Handler(s)
 	server := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return answering },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			questions.Add(1)
@@ -128,7 +129,7 @@ func (s *Service) start(c Config) error {
 		}),
 	}
 	s.work.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(httpapi.LimitConnections(listener, httpapi.MaxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("the socket stopped answering; recording goes on", "error", err)
 		}
 	})
