@@ -38,8 +38,8 @@ func (b *bounds) check() error {
 	return checkMaxEvents(b.events)
 }
 
-// maxMessageMiB: a block holds a message whole, and has at most 2 GiB.
-const maxMessageMiB = 1024
+// maxMessageMiB: a capture holds no larger frame.
+const maxMessageMiB = 256
 
 func checkMaxEvents(n int) error {
 	if n < 64 {
