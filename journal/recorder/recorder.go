@@ -115,6 +115,9 @@ func (r *Recorder) add(s journal.Source, o Options) error {
 	return nil
 }
 
+// Discard gives up a recorder that will not be run.
+func (r *Recorder) Discard() error { return r.zctx.Term() }
+
 // Run records until ctx ends or the journal fails. When it returns nil, all that was received is durable.
 func (r *Recorder) Run(ctx context.Context) error {
 	g := r.j.NewGroup()

@@ -29,6 +29,9 @@ func NewClient(path string) *Client {
 	return &Client{http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}}}
 }
 
+// Close gives up the connections that are kept for the next question.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
 // GoneError: the recorder ended before it had answered, by itself or by a signal; or it gave up telling.
 type GoneError struct{ Err error }
 

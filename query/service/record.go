@@ -102,6 +102,14 @@ func (s *Service) start(c Config) error {
 	if s.rec, err = recorder.New(s.journal, sources, c.Recorder); err != nil {
 		return err
 	}
+	if err := s.prepare(c, sources); err != nil {
+		return errors.Join(err, s.rec.Discard())
+	}
+	return nil
+}
+
+// prepare is the rest of start; what fails in it leaves a recorder that does not run.
+func (s *Service) prepare(c Config, sources []journal.Source) error {
 	for _, source := range sources {
 		m, err := s.newMasters(source, c.Master)
 		if err != nil {
