@@ -91,10 +91,11 @@ func TestFloods(t *testing.T) {
 			p.push2(last)
 			p.push2(second)
 			st := before
-			eventually(t, "all is indexed", func() bool {
-				st, _ = tryStats(t, dir)
-				return st.Messages == uint64(f.n+2) && st.Index.Lag == 0
-			})
+			for deadline := time.Now().Add(patience * time.Duration(size)); st.Messages != uint64(f.n+2) || st.Index.Lag != 0; st, _ = tryStats(t, dir) {
+				if time.Now().After(deadline) {
+					t.Fatalf("not indexed in time: %d messages, the index is %d behind, at most %d MiB resident", st.Messages, st.Index.Lag, resident(t, rec.cmd.Process.Pid))
+				}
+			}
 			if want := map[bool]uint64{true: uint64(f.n)}[f.damaged]; st.Damaged != want {
 				t.Errorf("%d of %d messages are damaged, want %d", st.Damaged, st.Messages, want)
 			}

@@ -10,6 +10,9 @@
 //	DIR/head          the newest offset that was acknowledged, so that a lost tail of the log is found out
 //	DIR/live.json     where the running recorder listens
 //
+// Files are 0600 and directories below DIR 0700, whatever the umask is (private.go): what is recorded names tenants and keys. The socket
+// is made where others cannot enter, and then moved.
+//
 // # Who may do what at once
 //
 //  1. One writer: the claim is exclusive.

@@ -56,8 +56,15 @@
 // libzmq's I/O thread must not wait for us, and still calls into the data socket, because after a reconnect the
 // subscription is sent from the caller's thread: a stalled loop that did not would be connected and deaf.
 //
-// Memory is the Buffer's bound, plus one item beyond it, plus what libzmq holds: ReceiveHWM messages. libzmq bounds a frame, not a message: a
-// publisher that sends a message of endless frames is not stopped by anything here.
+// Memory is the Buffer's bound, plus one item beyond it, plus what libzmq holds: ReceiveHWM messages, whatever their size; it bounds a frame
+// (MaxMessageSize), and neither the bytes nor the frames of a message, which it gives out when it is whole. So:
+//
+//   - A message of more than MaxMessageSize together, or of more than 65,536 frames, breaks the connection as a frame above the bound does:
+//     a Disconnected, another socket, a reason in Status.
+//   - A socket that is opened behind large messages is given a lower mark. The mark of an open one is left alone: lowered, it left libzmq's
+//     writer waiting for ever (Options.mark).
+//   - The recorder watches what the process holds outside Go's heap (NativeBytes), and gives up (Subscriber.GiveUp) the connection that
+//     gave no message for longest: one that sends a message without end was broken 14 to 50 MiB beyond the bound.
 //
 // # Reconnecting
 //
