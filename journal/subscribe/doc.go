@@ -81,6 +81,14 @@
 //   - Its backoff starts anew with every connection that was accepted. A peer that accepts and hangs up is visited ten times a
 //     second for ever. After five connections without a message the backoff is taken over from libzmq.
 //
+// # Heartbeats
+//
+// libzmq's own (ZMQ_HEARTBEAT_IVL) are off, because they can abort the process (4.3.4): where the loop is held up by a full Buffer and libzmq's
+// queue is full too, its engine stops reading; when the publisher dies then, the engine leaves its socket alone until there is room; and the
+// next heartbeat is sent all the same: "Assertion failed: !_io_error (src/stream_engine_base.cpp:331)". A slow disk and a
+// publisher that restarts were enough. TCP's keepalive finds a host that vanished, and leaves a long stall alone. It does not find a process
+// that is stopped on a host that is there; that sends nothing, and its numbers tell what it dropped when it goes on.
+//
 // A peer older than ZMTP 3.0, or one that happens to speak like it, comes in without a handshake event. Its messages are
 // kept, and its connection is never proven: a Disconnected stands before the first, if nothing else does.
 //

@@ -70,7 +70,7 @@ func TestMark(t *testing.T) {
 	for _, test := range []struct {
 		largest int64
 		want    int
-	}{{0, 1000}, {500, 1000}, {64 << 10, 1000}, {1 << 20, 64}, {64 << 20, 1}, {1 << 40, 1}} {
+	}{{0, 256}, {500, 256}, {64 << 10, 256}, {1 << 20, 64}, {64 << 20, 1}, {1 << 40, 1}} {
 		if got := o.mark(test.largest); got != test.want {
 			t.Errorf("largest message %d bytes: %d messages, want %d", test.largest, got, test.want)
 		}

@@ -37,11 +37,15 @@ func openSocket(zctx *zmq.Context, o *Options, largest int64) (_ *socket, err er
 	if s.monitor, err = zctx.NewSocket(zmq.PAIR); err != nil {
 		return nil, err
 	}
-	heartbeat := func() error {
-		if o.HeartbeatInterval < 0 {
+	// No heartbeats of libzmq: they end the process (doc.go).
+	keepalive := func() error {
+		if o.KeepaliveInterval < 0 {
 			return nil
 		}
-		return errors.Join(s.data.SetHeartbeatIvl(o.HeartbeatInterval), s.data.SetHeartbeatTimeout(o.HeartbeatTimeout))
+		seconds := func(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+		every := seconds(o.KeepaliveInterval)
+		return errors.Join(s.data.SetTcpKeepalive(1), s.data.SetTcpKeepaliveIdle(every), s.data.SetTcpKeepaliveIntvl(every),
+			s.data.SetTcpKeepaliveCnt(max(1, seconds(o.KeepaliveTimeout)/every)))
 	}
 	name := fmt.Sprintf("inproc://kvjournal.subscribe.monitor.%d", monitors.Add(1))
 	err = errors.Join(
@@ -53,7 +57,7 @@ func openSocket(zctx *zmq.Context, o *Options, largest int64) (_ *socket, err er
 		s.data.SetReconnectIvlMax(o.ReconnectIntervalMax),
 		s.data.SetConnectTimeout(o.ConnectTimeout),
 		s.data.SetHandshakeIvl(o.HandshakeTimeout),
-		heartbeat(),
+		keepalive(),
 		s.data.SetSubscribe(""),
 		s.data.Monitor(name, watched),
 		s.monitor.SetLinger(0),

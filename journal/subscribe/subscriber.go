@@ -18,7 +18,7 @@ const (
 	stallTick = 20 * time.Millisecond
 	// stallTellEvery bounds how often the log tells of a full Buffer: under overload it is full many times a second.
 	stallTellEvery = 10 * time.Second
-	// backlogMessages bounds Item.Backlog: what a publisher queues (10,000), our receive mark (1,000) and what the
+	// backlogMessages bounds Item.Backlog: what a publisher queues (10,000), our receive mark (256) and what the
 	// kernel's buffers hold at both ends (about 10 MB: 20,000 messages of 500 B), doubled.
 	backlogMessages = 1 << 16
 )
