@@ -14,12 +14,16 @@ import (
 )
 
 const (
-	// batchEvents is how many events one write batch holds at most, give or take a block.
+	// batchEvents is how many events one write batch holds at most, give or take a record, and batchBytes how many bytes its rows have:
+	// keys may be long, and a batch that is larger than a memtable costs twice its size.
 	batchEvents = 65536
+	batchBytes  = 16 << 20
 	// fullBatch is how many events make a batch that may be cut in the middle of a change (R8).
 	fullBatch = 64
-	// maxScopes bounds the scopes remembered; beyond it all are forgotten, which costs a few needless writes.
-	maxScopes = 1 << 16
+	// maxScopes bounds the scopes remembered, and maxScopeBytes the bytes of their names; beyond either all are forgotten, which costs a few
+	// needless writes.
+	maxScopes     = 1 << 16
+	maxScopeBytes = 16 << 20
 	// clearLiveEvery is how often the dead live rows of one scope may be deleted by range, ns of receive time:
 	// 20,000 range deletions over one scope make a seek 100 times slower.
 	clearLiveEvery = 600 * 1e9
@@ -35,6 +39,7 @@ type applier struct {
 	sources map[uint32]*SourceState
 	changed map[uint32]bool
 	scopes  map[string]*scope
+	named   int    // bytes of the names of scopes
 	last    *scope // of the event before, which the next one often shares
 
 	scan   event.Batch
@@ -185,8 +190,9 @@ func (a *applier) scopeOf(source uint32, ev *event.Event) (*scope, error) {
 	a.key = appendScope(append(a.key[:0], keyScope), source, ev.Backend, ev.Tenant)
 	sc := a.scopes[string(a.key[1:])]
 	if sc == nil {
-		if len(a.scopes) >= maxScopes {
+		if a.named += len(a.key); len(a.scopes) >= maxScopes || a.named > maxScopeBytes {
 			clear(a.scopes)
+			a.named = len(a.key)
 		}
 		sc = &scope{source: source, backend: string(ev.Backend), tenant: string(ev.Tenant), prefix: append([]byte(nil), a.key[1:]...), live: true, lastClear: math.MinInt64 / 2}
 		a.scopes[string(sc.prefix)] = sc
@@ -293,6 +299,11 @@ func (p *Place) time() *int64 {
 	}
 	t := p.Time
 	return &t
+}
+
+// full reports whether what was applied should be committed before more is.
+func (a *applier) full() bool {
+	return a.events >= batchEvents || a.rows.size()+a.batch.Len() >= batchBytes
 }
 
 // commit writes what was applied up to offset, as one batch.

@@ -12,6 +12,8 @@
 //     after a crash the index is exactly the state at that offset, and the rest comes from the journal again. It flushes
 //     every 150,000 events or 30 s, which bounds that.
 //  4. Only what is durable in the journal is applied.
+//  5. Memory does not grow with what a publisher sends: a write ends at 65,536 events or 16 MiB of rows, whichever comes first, behind
+//     the record that reaches it; the names of 65,536 scopes, or 16 MiB of them, are remembered.
 //
 // # Rows
 //

@@ -104,6 +104,9 @@ func (r *eventRows) sort() {
 	})
 }
 
+// size is how many bytes the rows have; half as many again are for the live rows.
+func (r *eventRows) size() int { return len(r.arena) + len(r.arena)/2 }
+
 func (r *eventRows) historyKey(i uint32) []byte { return r.arena[r.rows[i].key:r.rows[i].value] }
 
 // object is what row i's live key has behind its first byte.
@@ -128,6 +131,9 @@ func (r *eventRows) flush(batch *pebble.Batch) error {
 		}
 	}
 	r.rows, r.arena = r.rows[:0], r.arena[:0]
+	if cap(r.arena) > 2*batchBytes {
+		r.arena = nil // one message made it so large
+	}
 	return nil
 }
 

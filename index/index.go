@@ -108,7 +108,7 @@ func (x *Index) use(db *pebble.DB, a *applier) {
 
 // openDB opens the database at path and checks that it fits the journal.
 func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, error) {
-	if err := o.FS.MkdirAll(path, 0o700); err != nil {
+	if err := datadir.MakePrivate(o.FS, path); err != nil {
 		return nil, nil, fmt.Errorf("making the index: %w: %w", err, ErrRebuild) // a file lies in its place
 	}
 	db, err := openPebble(path, o)
@@ -249,6 +249,15 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 		for range blocks { // the journal may be closed once this returns
 		}
 	}()
+	write := func(upTo uint64) error {
+		if err := x.commit(upTo); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(upTo)
+		}
+		return nil
+	}
 	for f := range blocks {
 		if f.err != nil {
 			return f.err
@@ -263,15 +272,17 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 			if err := x.a.record(f.b, i); err != nil {
 				return err
 			}
+			if x.a.full() && i+1 < f.b.Len() {
+				if err := write(f.b.First + uint64(i)); err != nil {
+					return err
+				}
+			}
 		}
 		at = min(f.b.Last(), to)
 		x.free <- f.b
-		if x.a.events >= batchEvents || at >= to {
-			if err := x.commit(at); err != nil {
+		if x.a.full() || at >= to {
+			if err := write(at); err != nil {
 				return err
-			}
-			if progress != nil {
-				progress(at)
 			}
 		}
 	}

@@ -41,7 +41,9 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	if err := fresh.Close(); err != nil {
 		return err
 	}
-	x.awaitScans(ctx)
+	if err := x.awaitScans(ctx); err != nil {
+		return errors.Join(err, x.opts.FS.RemoveAll(x.opts.FS.PathJoin(x.dir, newFolder)))
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := x.shut(errors.New("the index was lost while it was exchanged for a rebuilt one; the next start computes it anew")); err != nil {
@@ -59,23 +61,29 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	return nil
 }
 
+// ErrBusy: the rebuilt index was not put in place, because questions were still being answered from the old one, which stays.
+var ErrBusy = errors.New("questions that take long are being answered from the old index, which stays: rebuild again when they are done")
+
 // scanPatience is how long an exchange waits for scans under way (View.Scans).
 const scanPatience = time.Minute
 
 // awaitScans waits until no scan is under way, for a while: if the exchange waited for one with the lock asked for, every new
-// question would wait with it.
-func (x *Index) awaitScans(ctx context.Context) {
+// question would wait with it, for as long as whoever asked takes nothing of the answer.
+func (x *Index) awaitScans(ctx context.Context) error {
 	retry := time.NewTicker(5 * time.Millisecond)
 	defer retry.Stop()
-	ctx, cancel := context.WithTimeout(ctx, scanPatience)
-	defer cancel()
+	patience := time.NewTimer(scanPatience)
+	defer patience.Stop()
 	for x.scans.Load() > 0 {
 		select {
 		case <-ctx.Done():
-			return
+			return ctx.Err()
+		case <-patience.C:
+			return ErrBusy
 		case <-retry.C:
 		}
 	}
+	return nil
 }
 
 // build fills index.new/ from the journal.

@@ -44,9 +44,12 @@ func (r *blockRows) add(h *Header) {
 	if !h.Counts() || !h.HasSeq { // a duplicate's row would hide its original
 		return
 	}
-	for _, s := range r.seqs {
-		if s.source == h.Source && s.epoch == h.Epoch {
-			return
+	for i := len(r.seqs) - 1; i >= 0; i-- { // the newest first: a flood of restarts makes thousands
+		if s := &r.seqs[i]; s.source == h.Source {
+			if s.epoch == h.Epoch {
+				return
+			}
+			break // epochs of a source only rise
 		}
 	}
 	r.seqs = append(r.seqs, seqRow{h.Source, h.Epoch, h.Seq})
@@ -89,7 +92,7 @@ func (g *Group) Add(h *Header, frames [][]byte) uint64 {
 	for _, f := range frames {
 		size += len(f)
 	}
-	if g.build.count > 0 && (g.build.raw+size > maxBlockRaw || g.build.raw >= g.j.opts.BlockRaw) {
+	if b := &g.build; b.count > 0 && (b.raw+size > maxBlockRaw || b.raw >= g.j.opts.BlockRaw || b.count >= maxBlockRecords) {
 		g.finishBlock()
 	}
 	offset := g.j.next

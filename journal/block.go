@@ -17,6 +17,8 @@ const (
 	blockVersion = 1
 	// maxBlockRaw bounds the raw bytes of a block of more than one record.
 	maxBlockRaw = 1 << 20
+	// maxBlockRecords bounds the records of a block, for those that have next to no bytes: empty frames, connection events.
+	maxBlockRecords = 8192
 	// maxDecoded bounds what a block may claim to decompress to.
 	maxDecoded = 1 << 31
 )

@@ -60,7 +60,7 @@
 //
 // A commit takes all that arrived during the commit before. Under load that fills blocks of Options.BlockRaw; under
 // light load a block holds one message, and the sealer merges small blocks later, by the rules in seal.go. There is one format
-// for both.
+// for both. A block has 8,192 records at most: records without bytes (empty frames, connection events) would fill it for ever.
 //
 // # Why the families are in this order
 //

@@ -131,7 +131,7 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 func open(dir string, o Options) (*Journal, error) {
 	path := o.FS.PathJoin(dir, "journal")
 	if !o.ReadOnly {
-		if err := o.FS.MkdirAll(path, 0o700); err != nil {
+		if err := datadir.MakePrivate(o.FS, path); err != nil {
 			return nil, fmt.Errorf("making the journal: %w", err)
 		}
 	}

@@ -44,6 +44,14 @@ type run struct {
 	raw    int
 }
 
+// records is how many it holds.
+func (r *run) records() int {
+	if len(r.blocks) == 0 {
+		return 0
+	}
+	return int(r.last - r.blocks[0] + 1)
+}
+
 func (j *Journal) seal(ctx context.Context, all bool) error {
 	j.sealMu.Lock()
 	defer j.sealMu.Unlock()
@@ -71,8 +79,8 @@ func (j *Journal) seal(ctx context.Context, all bool) error {
 			break
 		}
 		hole := len(r.blocks) > 0 && b.First != r.last+1
-		large := b.RawLen() >= j.opts.BlockRaw/2
-		if hole || large || (len(r.blocks) > 0 && r.raw+b.RawLen() > maxBlockRaw) {
+		large := b.RawLen() >= j.opts.BlockRaw/2 || b.Len() >= maxBlockRecords/2
+		if hole || large || (len(r.blocks) > 0 && (r.raw+b.RawLen() > maxBlockRaw || r.records()+b.Len() > maxBlockRecords)) {
 			if err := j.merge(r, b.First); err != nil {
 				return err
 			}
@@ -85,7 +93,7 @@ func (j *Journal) seal(ctx context.Context, all bool) error {
 		r.blocks = append(r.blocks, b.First)
 		r.last = b.Last()
 		r.raw += b.RawLen()
-		if r.raw >= j.opts.BlockRaw {
+		if r.raw >= j.opts.BlockRaw || r.records() >= maxBlockRecords {
 			if err := j.merge(r, r.last+1); err != nil {
 				return err
 			}

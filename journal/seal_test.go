@@ -277,3 +277,50 @@ func TestSealEndsWithItsContext(t *testing.T) {
 	}
 	checkReads(t, j, m, s, rng, 50)
 }
+
+// TestFloodOfNothing: messages of empty frames and connection events have no bytes, and still blocks stay small: when they are appended
+// at once, and when they are sealed.
+func TestFloodOfNothing(t *testing.T) {
+	const records = 2*maxBlockRecords + maxBlockRecords/2
+	for _, group := range []int{records, 1000, 700} {
+		j := mustOpen(t, testOptions(vfs.NewMem()), 0)
+		s, err := j.EnsureSource("s", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; n < records; {
+			g := j.NewGroup()
+			for range min(group, records-n) {
+				h := Header{Kind: Connected, Source: s.ID}
+				if n%2 == 0 {
+					h.Kind, h.Damage = Message, 1
+				}
+				g.Add(&h, [][]byte{{}, {}})
+				n++
+			}
+			if err := g.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Seal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		firsts := blockFirsts(t, j)
+		for i, first := range firsts {
+			next := uint64(records + 1)
+			if i+1 < len(firsts) {
+				next = firsts[i+1]
+			}
+			if next-first > maxBlockRecords {
+				t.Errorf("groups of %d: the block at offset %d has %d records, at most %d are wanted", group, first, next-first, maxBlockRecords)
+			}
+		}
+		if most := 2*records/maxBlockRecords + 1; len(firsts) > most {
+			t.Errorf("groups of %d: %d blocks, want at most %d", group, len(firsts), most)
+		}
+		mustClose(t, j)
+	}
+}

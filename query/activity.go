@@ -105,10 +105,7 @@ func (e *Engine) Activity(ctx context.Context, o ActivityOptions, progress Progr
 	all := !w.objects && w.types == eventTypes
 	var scan event.Batch
 	err = e.eachRecord(ctx, in, progress, func(r *record) error {
-		ms := r.Received / 1e6
-		if r.HasTime {
-			ms = r.Time
-		}
+		ms := timeOrReceived(r.Header)
 		loss := r.Gap.Cause != continuity.CauseNone || r.Damage != event.None
 		if r.Kind != journal.Message && !loss {
 			return nil
@@ -203,7 +200,7 @@ func (e *Engine) firstTime(ctx context.Context, s *stretch, from When) (first in
 		return 0, false, err
 	}
 	if o := m.Next.Offset; o > s.from.Offset && o <= s.to.Offset && (from.Kind == AtTime || s.from.Offset == 0) {
-		return m.Next.Time, true, nil
+		return timeOrReceived(&m.Next.Header), true, nil
 	}
 	err = e.eachRecord(ctx, []stretch{*s}, nil, func(r *record) error {
 		if r.Kind != journal.Message {
@@ -215,9 +212,10 @@ func (e *Engine) firstTime(ctx context.Context, s *stretch, from When) (first in
 	return first, found, err
 }
 
+// timeOrReceived is where a message is counted. Times that cannot be written are counted at the nearest that can.
 func timeOrReceived(h *journal.Header) int64 {
 	if h.HasTime {
-		return h.Time
+		return showable(h.Time)
 	}
 	return h.Received / 1e6
 }

@@ -51,7 +51,17 @@ func (t Time) String() string { return t.UTC().Format(timeLayout) }
 // timeLayout is RFC 3339 with ms; for times in UTC.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-func msTime(ms int64) *Time { return &Time{time.UnixMilli(ms)} }
+// firstMs and lastMs are the first and last ms that RFC 3339 can write: of the years 0 to 9999.
+const (
+	firstMs = -62_167_219_200_000
+	lastMs  = 253_402_300_799_999
+)
+
+// showable is ms, or the nearest that can be written: a publisher may send any.
+func showable(ms int64) int64 { return min(max(ms, firstMs), lastMs) }
+
+// msTime is Unix ms as answers show it.
+func msTime(ms int64) *Time { return &Time{time.UnixMilli(showable(ms))} }
 
 // EvidenceOut is the event that an answer rests on.
 type EvidenceOut struct {

@@ -155,6 +155,11 @@ type top struct {
 }
 
 func (t *top) change(name []byte, gained, certain bool) {
+	if len(name) > countedName { // it is not told apart from other long ones
+		t.others.Number = max(t.others.Number, 1)
+		t.others.change(gained, certain)
+		return
+	}
 	c := t.by[string(name)]
 	if c == nil {
 		if t.by == nil {

@@ -20,6 +20,7 @@ type touched struct {
 	scan    event.Batch
 	scopes  []index.Scope
 	numbers map[string]uint32 // of scopes, by source, backend and tenant
+	named   int               // bytes of their names
 	last    uint32            // number of the scope of the event before
 	name    []byte
 	entries []touchedKey
@@ -43,6 +44,8 @@ func newTouched(d *differ) *touched { return &touched{d: d, numbers: map[string]
 
 func (t *touched) forget() {
 	clear(t.numbers)
+	clear(t.scopes) // the names can go
+	t.named = 0
 	t.scopes, t.entries, t.arena = t.scopes[:0], t.entries[:0], t.arena[:0]
 }
 
@@ -171,6 +174,7 @@ func (t *touched) scope(source uint32, backend, tenant []byte) uint32 {
 	if !known {
 		n = uint32(len(t.scopes))
 		t.numbers[string(t.name)] = n
+		t.named += 2 * len(t.name)
 		t.scopes = append(t.scopes, index.Scope{Source: source, Backend: bytes.Clone(backend), Tenant: bytes.Clone(tenant)})
 	}
 	t.last = n
@@ -179,7 +183,7 @@ func (t *touched) scope(source uint32, backend, tenant []byte) uint32 {
 
 // full reports whether as much is collected as is looked up at once, after it has tried whether many events are about few objects.
 func (t *touched) full() bool {
-	if len(t.scopes) >= max(1, t.d.chunk/scopesInChunk) {
+	if len(t.scopes) >= max(1, t.d.chunk/scopesInChunk) || t.named >= touchedBytes {
 		return true
 	}
 	if len(t.entries) < 2*t.d.chunk && len(t.arena) < 2*touchedBytes {

@@ -42,7 +42,7 @@ func (e *Engine) ExportCapture(ctx context.Context, source string, span Span, pr
 	if err != nil {
 		return err
 	}
-	c := capturer{f: f}
+	c := capturer{f: f, scan: event.Batch{Limit: event.DefaultLimit}} // as an import has it
 	return e.eachRecord(ctx, in, progress, c.record)
 }
 

@@ -135,7 +135,7 @@ func appendUint(dst []byte, name string, v uint64) []byte {
 // appendTime appends "name":"…" and a comma; ms is Unix ms.
 func appendTime(dst []byte, name string, ms int64) []byte {
 	dst = append(append(append(dst, '"'), name...), `":"`...)
-	return append(time.UnixMilli(ms).UTC().AppendFormat(dst, timeLayout), `",`...)
+	return append(time.UnixMilli(showable(ms)).UTC().AppendFormat(dst, timeLayout), `",`...)
 }
 
 // endObject closes a JSON object whose fields are each followed by a comma.

@@ -34,6 +34,8 @@ type recorded struct {
 	reads  *reads // nil: the master is not read
 
 	inParts bool // the diff that was made last
+	// mayWithhold: an answer may be uncertain where the oracle's is confirmed (streams for which the rules as written are too bold).
+	mayWithhold bool
 }
 
 const modelDir = "data"
@@ -147,7 +149,8 @@ func (r *recorded) ask(w When, name string, want func(oracle.Object, string) ora
 				continue
 			}
 			have := oracle.State{Present: m.State == Present, Confirmed: m.Certainty == Confirmed}
-			if have != expect {
+			withheld := r.mayWithhold && expect.Confirmed && have == (oracle.State{Present: expect.Present})
+			if have != expect && !withheld {
 				r.t.Fatalf("seed %d, %s: %q on %s: got %+v (evidence %s, doubt %s), want %+v\nagain: go test ./query -run TestModel -model.seed %d -model.streams 1",
 					r.stream.Seed, name, o, medium, have, show(m.Evidence), show(m.Doubt), expect, r.stream.Seed)
 			}

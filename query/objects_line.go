@@ -170,6 +170,7 @@ type secondText struct {
 
 // append appends "name":"…" and a comma; ms is Unix ms.
 func (s *secondText) append(dst []byte, name string, ms int64) []byte {
+	ms = showable(ms)
 	at, rest := ms/1000, ms%1000
 	if rest < 0 {
 		at, rest = at-1, rest+1000

@@ -53,6 +53,8 @@ type SourceOut struct {
 	Events    uint64   `json:"events"`
 	Marks     uint64   `json:"marks"`
 	Gaps      uint64   `json:"gaps"`
+	// Damaged counts messages that could not be decoded or applied: kept raw, each a mark.
+	Damaged uint64 `json:"damaged"`
 	// Readings counts the readings of the master that ended.
 	Readings uint64 `json:"readings,omitempty"`
 	LastTime *Time  `json:"last_time,omitempty"`
@@ -65,6 +67,10 @@ type RecorderStats struct {
 	BufferBytes    int64 `json:"buffer_bytes"`
 	BufferMaxBytes int64 `json:"buffer_max_bytes"`
 	UptimeSeconds  int64 `json:"uptime_seconds"`
+	// Sockets are the endpoints that are listened to.
+	Sockets []SocketStats `json:"sockets,omitempty"`
+	// NativeBytes are held outside Go's heap: by ZeroMQ and the databases; left out where that is not known.
+	NativeBytes int64 `json:"native_bytes,omitempty"`
 	// Masters are what the masters' counters said last.
 	Masters []MasterStats `json:"masters,omitempty"`
 }
@@ -108,7 +114,7 @@ func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 		st := v.Source(s.ID)
 		so := SourceOut{
 			Source: s.Name, Endpoints: s.Endpoints, Masters: s.Masters, Epoch: st.Epoch, Seq: st.Last.Seq,
-			Connected: e.Live != nil && e.Live(s.ID), Messages: st.Messages, Events: st.Events, Marks: st.Marks, Gaps: st.Gaps, Readings: st.Readings,
+			Connected: e.Live != nil && e.Live(s.ID), Messages: st.Messages, Events: st.Events, Marks: st.Marks, Gaps: st.Gaps, Damaged: st.Damaged, Readings: st.Readings,
 		}
 		if st.HasID {
 			id := st.EventID

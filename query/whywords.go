@@ -86,7 +86,9 @@ func spotOf(e *index.Evidence) string {
 	return "at " + clockText(e.Time) + " (" + s + ")"
 }
 
-func clockText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.000") }
+func clockText(ms int64) string {
+	return time.UnixMilli(showable(ms)).UTC().Format("2006-01-02 15:04:05.000")
+}
 
 // whenText is a moment as it is asked for, "" for the default.
 func whenText(w When) string {

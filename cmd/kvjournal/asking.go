@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/base64"
-	"fmt"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -86,25 +85,6 @@ func (a *asking) values() url.Values {
 		}
 	}
 	return v
-}
-
-// oneKey checks that a command is given one KEY.
-func oneKey(_ *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return usageError(fmt.Errorf("give one KEY, in quotes where it holds blanks; got %d: %q", len(args), args))
-}
-
-// key takes the object's key from the command line; inBase64 tells that it is written so.
-func (a *asking) key(key string, inBase64 bool) error {
-	if !inBase64 {
-		key = base64.StdEncoding.EncodeToString([]byte(key))
-	} else if _, err := base64.StdEncoding.DecodeString(key); err != nil {
-		return usageError(fmt.Errorf("KEY %q is not base64: %w", key, err))
-	}
-	a.fixed.Set("object_key_base64", key)
-	return nil
 }
 
 // ask asks the question of that name and prints each JSON line as it is, or, for people, through table; what says what is

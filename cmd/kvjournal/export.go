@@ -93,6 +93,7 @@ func (a *asking) export(w io.Writer, format string) (records uint64, err error) 
 		return err
 	}
 	finish := func() error { return nil }
+	joined := uint64(0)
 	if format == "kvcap" {
 		out, err := capture.NewWriter(w)
 		if err != nil {
@@ -105,6 +106,10 @@ func (a *asking) export(w io.Writer, format string) (records uint64, err error) 
 			if err := in.Read(line, &rec); err != nil {
 				return err
 			}
+			if fit := capture.Fit(rec.Frames); len(fit) < len(rec.Frames) {
+				joined++
+				rec.Frames = fit
+			}
 			return out.Write(rec)
 		}
 	}
@@ -114,6 +119,10 @@ func (a *asking) export(w io.Writer, format string) (records uint64, err error) 
 	})
 	if err != nil {
 		return records, err
+	}
+	if joined > 0 {
+		fmt.Fprintf(a.cmd.ErrOrStderr(), "%s of more than %d frames, which a capture cannot hold: all frames from the %dth on are one there. No publisher sends such; they are damaged, here and there.\n",
+			number(joined)+plural(joined, " message", " messages"), capture.MaxFrames, capture.MaxFrames)
 	}
 	return records, finish()
 }

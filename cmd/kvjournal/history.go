@@ -18,7 +18,7 @@ const historyShown = 100
 
 func newHistory() *cobra.Command {
 	var a *asking
-	var inBase64 bool
+	var key oneKey
 	cmd := &cobra.Command{
 		Use:   "history KEY",
 		Short: "All that touched one object, and what was known of it after each",
@@ -36,9 +36,9 @@ Without --limit the table has the newest 100 lines of each object, JSON has all.
 		Example: `  kvjournal history --dir /var/lib/kvjournal 7b3e52f4…_0_k
   kvjournal history --dir DIR --tenant tenant-1 --from -10m --limit 20 KEY
   kvjournal history --dir DIR --output json --raw KEY`,
-		Args: oneKey,
+		Args: key.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.key(args[0], inBase64); err != nil {
+			if err := key.of(a, args); err != nil {
 				return err
 			}
 			if a.output == "table" {
@@ -55,7 +55,7 @@ Without --limit the table has the newest 100 lines of each object, JSON has all.
 	a.span()
 	a.number("limit", "limit", 0, "at most this many lines of each object; 0: all (default: 100 in a table, else all)")
 	a.yes("raw", "raw", "the original events too, with all their fields")
-	cmd.Flags().BoolVar(&inBase64, "base64", false, "KEY is in base64")
+	key.flags(cmd)
 	return cmd
 }
 

@@ -16,6 +16,7 @@ import (
 func newImport() *cobra.Command {
 	var dir, source string
 	var again bool
+	var maxEvents int
 	cmd := &cobra.Command{
 		Use:   "import CAPTURE…",
 		Short: "Take .kvcap and .kvcap.zst captures into a source",
@@ -28,6 +29,9 @@ refused, unless --again is given.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
+			if err := checkMaxEvents(maxEvents); err != nil {
+				return usageError(err)
+			}
 			for _, path := range args {
 				if _, err := os.Stat(path); err != nil {
 					return fmt.Errorf("capture: %w", err)
@@ -44,7 +48,7 @@ refused, unless --again is given.`,
 					name = sourceName(path)
 				}
 				progress := progressOn(os.Stderr, "importing "+filepath.Base(path))
-				done, err := d.Import(ctx, name, path, recorder.ImportOptions{Again: again, Progress: func(n, total int) {
+				done, err := d.Import(ctx, name, path, recorder.ImportOptions{Again: again, MaxEvents: maxEvents, Progress: func(n, total int) {
 					if progress != nil {
 						progress(uint64(n), uint64(total))
 					}
@@ -59,6 +63,7 @@ refused, unless --again is given.`,
 	}
 	dirFlag(cmd, &dir)
 	cmd.Flags().StringVar(&source, "source", "", "source to import into (default: the file's name)")
+	maxEventsFlag(cmd, &maxEvents)
 	cmd.Flags().BoolVar(&again, "again", false, "import a capture that the source has already once more")
 	return cmd
 }

@@ -24,6 +24,7 @@ type recordFlags struct {
 	masters   []string
 	sources   []string
 	bufferMiB int64
+	bounds    bounds
 	master    service.MasterConfig
 	tokenFile string
 	caFile    string
@@ -54,6 +55,9 @@ does not.`,
 			if f.bufferMiB < 1 {
 				return usageError(fmt.Errorf("--buffer %d: at least 1 MiB", f.bufferMiB))
 			}
+			if err := f.bounds.check(); err != nil {
+				return usageError(err)
+			}
 			if f.duration < 0 {
 				return usageError(fmt.Errorf("--duration %v: must not be negative", f.duration))
 			}
@@ -68,6 +72,7 @@ does not.`,
 	cmd.Flags().StringArrayVar(&f.masters, "master", nil, "admin URL of the master of --endpoint, one for each: doubts are resolved\nwith it")
 	cmd.Flags().StringArrayVar(&f.sources, "source", nil, "a source: name=NAME,endpoint=ADDRESS[,endpoint=…][,master=URL,…]; repeatable")
 	cmd.Flags().Int64Var(&f.bufferMiB, "buffer", recorder.DefaultBuffer>>20, "MiB of messages that may wait for the disk; when full, nothing is read")
+	f.bounds.flags(cmd)
 	cmd.Flags().DurationVar(&f.master.PollEvery, "poll-every", service.DefaultPollEvery, "how often a master's counters are asked for")
 	cmd.Flags().DurationVar(&f.master.AuditEvery, "audit-every", 15*time.Minute, "how often all that is confirmed is compared with the master; 0: never")
 	cmd.Flags().StringVar(&f.tokenFile, "master-token-file", "", "file with a bearer token for the masters")
@@ -210,7 +215,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 	status := newStatusLine(stderr)
 	log := slog.New(slog.NewTextHandler(status, nil))
 	s, err := service.Record(ctx, service.Config{
-		Dir: f.dir, Sources: sources, Log: log, Recorder: recorder.Options{BufferBytes: f.bufferMiB << 20}, Master: f.master,
+		Dir: f.dir, Sources: sources, Log: log, Recorder: f.bounds.options(f.bufferMiB << 20), Master: f.master,
 	})
 	if err != nil {
 		return err

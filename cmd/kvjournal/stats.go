@@ -46,6 +46,11 @@ func statsTable(out printer) (show func([]byte) error, end func()) {
 		out.row(w, "index", fmt.Sprintf("%s%s; at offset %s, %s behind", bytesOf(s.Index.Bytes), perEvent(s.Index.BytesPerEvent, nil), number(s.Index.AppliedOffset), number(s.Index.Lag)))
 		if r := s.Recorder; r != nil {
 			out.row(w, "recorder", fmt.Sprintf("up %d s, buffer %s of %s", r.UptimeSeconds, bytesOf(uint64(r.BufferBytes)), bytesOf(uint64(r.BufferMaxBytes))))
+			for i := range r.Sockets {
+				if so := &r.Sockets[i]; so.LastError != "" {
+					out.say("last trouble  " + socketTrouble(so))
+				}
+			}
 		}
 		if len(s.Sources) == 0 {
 			out.row(w, "sources", "none yet")
@@ -64,6 +69,15 @@ func statsTable(out printer) (show func([]byte) error, end func()) {
 		return nil
 	}
 	return show, func() {}
+}
+
+// socketTrouble says in a line what was wrong with an endpoint last.
+func socketTrouble(s *query.SocketStats) string {
+	state := "not connected"
+	if s.Connected {
+		state = "connected again"
+	}
+	return fmt.Sprintf("%s, %s, at %s: %s (%s)", shorten(printable(query.Bytes(s.Source)), 16), s.Endpoint, clock(s.LastErrorTime), s.LastError, state)
 }
 
 func perEvent(bytes, raw *float64) string {

@@ -53,6 +53,9 @@ func openTarget(ctx context.Context, dir string) (*target, error) {
 }
 
 func (t *target) Close() error {
+	if t.live != nil {
+		t.live.Close()
+	}
 	if t.rest != nil {
 		return t.rest.Close()
 	}

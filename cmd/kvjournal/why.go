@@ -11,7 +11,7 @@ import (
 
 func newWhy() *cobra.Command {
 	var a *asking
-	var inBase64 bool
+	var key oneKey
 	cmd := &cobra.Command{
 		Use:   "why KEY",
 		Short: "The story behind an answer: what was known, what casts doubt on it, what to look at next",
@@ -23,9 +23,9 @@ It speaks of the stream: what the publisher had announced by the moment; a chang
 ` + whenHelp,
 		Example: `  kvjournal why --dir /var/lib/kvjournal 7b3e52f4…_0_k
   kvjournal why --dir DIR --tenant tenant-1 --at 2026-11-29T12:03:00Z KEY`,
-		Args: oneKey,
+		Args: key.args,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := a.key(args[0], inBase64); err != nil {
+			if err := key.of(a, args); err != nil {
 				return err
 			}
 			return a.ask("why", "looking back", func(out printer) (func([]byte) error, func()) { return whyTable(out, a.dir) })
@@ -34,7 +34,7 @@ It speaks of the stream: what the publisher had announced by the moment; a chang
 	a = newAsking(cmd)
 	a.object()
 	a.text("at", "at", "the moment (default: as of the newest indexed batch)")
-	cmd.Flags().BoolVar(&inBase64, "base64", false, "KEY is in base64")
+	key.flags(cmd)
 	return cmd
 }
 

@@ -1,8 +1,10 @@
 package capture
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // magic begins every capture; its last three digits are the version.
@@ -37,6 +39,17 @@ type Record struct {
 	Kind     Kind
 	Received int64    // the recorder's clock, Unix ns
 	Frames   [][]byte // of a Message; nil for the other kinds
+}
+
+// MaxFrames is how many frames a message in a capture has at most.
+const MaxFrames = math.MaxUint8
+
+// Fit returns frames as a capture can hold them: where they are too many, the last one is all of the rest, in one piece.
+func Fit(frames [][]byte) [][]byte {
+	if len(frames) <= MaxFrames {
+		return frames
+	}
+	return append(frames[:MaxFrames-1:MaxFrames-1], bytes.Join(frames[MaxFrames-1:], nil))
 }
 
 // CopyFrames copies frames into dst's memory where that is large enough.

@@ -83,8 +83,8 @@ func fits(rec *Record) error {
 	default:
 		return fmt.Errorf("%w: unknown kind %d", ErrUnwritable, uint8(rec.Kind))
 	}
-	if len(rec.Frames) > math.MaxUint8 {
-		return fmt.Errorf("%w: %d frames, at most %d", ErrUnwritable, len(rec.Frames), math.MaxUint8)
+	if len(rec.Frames) > MaxFrames {
+		return fmt.Errorf("%w: %d frames, at most %d", ErrUnwritable, len(rec.Frames), MaxFrames)
 	}
 	for i, f := range rec.Frames {
 		if uint64(len(f)) > math.MaxUint32 {

@@ -72,7 +72,7 @@
 // Settled: two polls sent at least 1 s apart, no message or connection change of Endpoint from the sending of the first to the
 // answer of the second, equal counters, and the connection stands. That the counters catch up, and that the socket notices the
 // end of a process, within that second is what R8 rests on; a host that vanishes without a FIN, and is replaced behind the same admin
-// address before a heartbeat fails, is beyond it.
+// address before the keepalive fails, is beyond it.
 //
 // Whose counters they are. A poll comes by a connection of its own: it overtakes messages, and messages overtake it.
 //

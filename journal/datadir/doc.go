@@ -23,6 +23,9 @@
 // journal's block, the kinds and flags of records, the format in an index's row j, Pebble's own. Each of them that is newer than known is
 // ErrNewer, never taken for damage and never skipped.
 //
+// Files are 0600 and directories below DIR 0700, whatever the umask is (private.go): what is recorded names tenants and keys. The socket
+// is made where others cannot enter, and then moved.
+//
 // # Who may do what at once
 //
 //  1. One writer: the claim is exclusive.

@@ -125,7 +125,7 @@ func MakeDir(fs vfs.FS, dir string) error {
 // WriteFile replaces dir/name by content, so that after a crash the file is the old one or the new one, and synced.
 func WriteFile(fs vfs.FS, dir, name string, content []byte) error {
 	tmp, path := fs.PathJoin(dir, name+tmpSuffix), fs.PathJoin(dir, name)
-	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
+	f, err := Private(fs).Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Unlocked is fs with a Lock that does nothing: the directory has locks of its own.
-func Unlocked(fs vfs.FS) vfs.FS { return unlocked{fs} }
+// Unlocked is fs as Pebble is given it: with a Lock that does nothing, because the directory has locks of its own, and with files
+// that are private.
+func Unlocked(fs vfs.FS) vfs.FS { return unlocked{Private(fs)} }
 
 type unlocked struct{ vfs.FS }
 

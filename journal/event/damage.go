@@ -40,6 +40,8 @@ const (
 	Scope
 	// EventID: an event_id is neither nil nor an unsigned integer.
 	EventID
+	// TooMany: the message has more events than Batch.Limit.
+	TooMany
 
 	causeCount
 )
@@ -62,6 +64,7 @@ var causeNames = [causeCount]string{
 	Time:         "time",
 	Scope:        "scope",
 	EventID:      "event_id",
+	TooMany:      "too_many_events",
 }
 
 // String returns the name of the cause in lower case with underscores, as it is shown to people and in metrics.

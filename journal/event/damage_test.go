@@ -252,7 +252,7 @@ func TestDamageErrors(t *testing.T) {
 // TestCauses pins the values: they are part of the journal's format.
 func TestCauses(t *testing.T) {
 	names := []string{"none", "frame_count", "seq_frame", "cut", "trailing", "depth", "map_key", "malformed", "event_type",
-		"key", "medium", "time", "scope", "event_id"}
+		"key", "medium", "time", "scope", "event_id", "too_many_events"}
 	if int(causeCount) != len(names) {
 		t.Fatalf("%d causes, %d names", causeCount, len(names))
 	}

@@ -96,9 +96,17 @@ type Event struct {
 	Group []byte
 }
 
+// DefaultLimit is how many events of one message are applied where nothing else is asked for; the publisher sends at most 64. A
+// message with more is damaged (TooMany): else one of 64 MiB would make 3 million events, and half a GB of memory.
+const DefaultLimit = 1 << 16
+
 // Batch is one scanned message. It is meant to be reused: Scan resets it and keeps the capacity of Events. The zero
 // Batch is ready for Scan.
 type Batch struct {
+	// Limit is how many events are read; a message with more is damaged. 0: any number, for whoever reads what was judged when
+	// it was recorded. Scan leaves it as it is.
+	Limit int
+
 	// HasSeq says that the message had three frames and a sequence number of 8 bytes. Seq may be known although the
 	// message is damaged.
 	HasSeq bool

@@ -11,6 +11,11 @@ const (
 	eventDepth   = 2 // of an event map
 	fieldDepth   = 3 // of its keys and values
 
+	// firstRoom is how many events room is made for at first: of a full batch of the publisher, and some.
+	firstRoom = 128
+	// keptEvents is how many a Batch keeps room for, about 0.6 MB.
+	keptEvents = 4096
+
 	// smallestEvent is the size of the smallest event that can be applied, in bytes: {event_type: cleared}. It bounds
 	// what a message can make Scan allocate.
 	smallestEvent = 1 + 1 + len(FieldEventType) + 1 + len(nameCleared)
@@ -22,10 +27,13 @@ const (
 
 // Scan reads one message: topic, sequence number, payload. It resets the batch first. The events alias the payload.
 //
-// Whatever the frames hold, it does not panic, and it allocates nothing but room in Events, of which it keeps at most
-// one Event for each 20 bytes of the largest payload seen.
+// Whatever the frames hold, it does not panic, and it allocates nothing but room in Events, which grows with the events that
+// are read, not with what a header promises. Room for more than keptEvents is given back with the next Scan.
 func (b *Batch) Scan(frames [][]byte) {
-	*b = Batch{Events: b.Events[:0]}
+	if cap(b.Events) > keptEvents {
+		b.Events = nil
+	}
+	*b = Batch{Limit: b.Limit, Events: b.Events[:0]}
 	if len(frames) != frameCount {
 		b.Damage = FrameCount
 		return
@@ -113,13 +121,19 @@ func (s *scanner) events(i int, b *Batch) int {
 	if h.kind != KindArray {
 		return s.fail(Malformed, i)
 	}
-	i = h.body
+	if b.Limit > 0 && h.size > b.Limit {
+		return s.fail(TooMany, i)
+	}
 	// However many events the header promises, only so many that can be applied fit into the bytes that follow, and the
 	// first one that cannot be applied ends the loop.
-	if room := min(h.size, (len(s.payload)-i)/smallestEvent+1); cap(b.Events) < room {
-		b.Events = make([]Event, 0, room)
-	}
+	room := min(h.size, (len(s.payload)-i)/smallestEvent+1)
+	i = h.body
 	for n := range h.size {
+		if n == cap(b.Events) {
+			grown := make([]Event, n, min(room, max(firstRoom, 2*n)))
+			copy(grown, b.Events)
+			b.Events = grown
+		}
 		b.Events = b.Events[:n+1]
 		e := &b.Events[n]
 		next := knownEvent(s.payload, i, e)

@@ -13,6 +13,8 @@
 //  4. Facts of others (polls, readings) are added by the writer too, between two records (Recorder.Do): there is one order.
 //  5. A source may have several endpoints. All are received; only the one that delivers is in doubt when its connection breaks.
 //  6. When Run returns nil, everything received is durable.
+//  7. What a publisher sends beyond the bounds is never skipped silently: a batch of too many events is stored, marked and counted as
+//     damage is (event.TooMany); a message too large to be taken, or that makes libzmq hold too much, breaks the connection (native.go).
 //
 // A commit takes all that the buffer holds, up to 2 MiB, while at most two commits wait for their sync: so a group is one message when
 // little comes, and grows under load.

@@ -30,7 +30,18 @@ func NewFeed(j *journal.Journal, source uint32) (*Feed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("where source %d stands: %w", source, err)
 	}
-	return &Feed{source: source, pos: pos}, nil
+	f := &Feed{source: source, pos: pos}
+	f.LimitEvents(0)
+	return f, nil
+}
+
+// LimitEvents bounds the events of one message: with more it is damaged (event.TooMany), which is marked and counted as all damage
+// is. 0: event.DefaultLimit; negative: no bound.
+func (f *Feed) LimitEvents(n int) {
+	if n == 0 {
+		n = event.DefaultLimit
+	}
+	f.batch.Limit = max(n, 0)
 }
 
 // Begin tells that what comes next was not received right behind what the journal has: a recorder or an import starts.

@@ -27,6 +27,8 @@ type ImportOptions struct {
 	FS vfs.FS
 	// Again imports a capture that was imported before once more, behind what the source has.
 	Again bool
+	// MaxEvents bounds the events of one message that is applied: see Feed.LimitEvents.
+	MaxEvents int
 	// Progress is told how many records of the total are in the journal.
 	Progress func(done, total int)
 
@@ -64,6 +66,7 @@ func Import(ctx context.Context, j *journal.Journal, source journal.Source, path
 	if err != nil {
 		return im, err
 	}
+	feed.LimitEvents(o.MaxEvents)
 	if im.Records == 0 || feed.pos.Last > im.Last { // a beginning, or messages came between the interruption and now
 		feed.Begin(continuity.ConnectionBroken)
 	}

@@ -29,6 +29,12 @@ type Options struct {
 	// BufferBytes bounds what was received and is not in the journal yet. 0: DefaultBuffer. More rides out longer stalls of
 	// the disk; when it is full nothing is read, and the publisher drops at its own mark.
 	BufferBytes int64
+	// MaxEvents bounds the events of one message that is applied: see Feed.LimitEvents. 0: event.DefaultLimit. More lets a single
+	// message take more memory, about 150 B an event.
+	MaxEvents int
+	// NativeBytes bounds what the process may hold outside Go's heap; where it is more, a connection is broken. 0: DefaultNative;
+	// negative: no bound.
+	NativeBytes int64
 	// Log takes what an operator should know. nil: nothing is said.
 	Log *slog.Logger
 	// Subscribe are the options of every socket; source, endpoint and logger are set by the recorder.
@@ -48,6 +54,7 @@ type Recorder struct {
 	done  chan struct{}  // closed when the writer has ended
 	// delivers are the numbers of the endpoints that deliver, by feed.
 	delivers []*atomic.Int64
+	native   int64    // bound of what is held outside Go's heap, negative: none
 	ids      []uint32 // of the feeds
 	subs     []*subscribe.Subscriber
 	lines    []line // of the subscribers
@@ -64,6 +71,9 @@ func New(j *journal.Journal, sources []journal.Source, o Options) (*Recorder, er
 	if o.BufferBytes == 0 {
 		o.BufferBytes = DefaultBuffer
 	}
+	if o.NativeBytes == 0 {
+		o.NativeBytes = DefaultNative
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -71,7 +81,7 @@ func New(j *journal.Journal, sources []journal.Source, o Options) (*Recorder, er
 	if err != nil {
 		return nil, fmt.Errorf("starting ZeroMQ: %w", err)
 	}
-	r := &Recorder{j: j, log: o.Log, buf: subscribe.NewBuffer(o.BufferBytes), zctx: zctx, done: make(chan struct{})}
+	r := &Recorder{j: j, log: o.Log, buf: subscribe.NewBuffer(o.BufferBytes), zctx: zctx, done: make(chan struct{}), native: o.NativeBytes}
 	for _, s := range sources {
 		if err := r.add(s, o); err != nil {
 			return nil, errors.Join(err, zctx.Term())
@@ -88,6 +98,7 @@ func (r *Recorder) add(s journal.Source, o Options) error {
 	if err != nil {
 		return err
 	}
+	feed.LimitEvents(o.MaxEvents)
 	for _, endpoint := range s.Endpoints {
 		so := o.Subscribe
 		so.Source, so.Endpoint, so.Logger = len(r.subs), endpoint, o.Log.With("source", s.Name)
@@ -103,6 +114,9 @@ func (r *Recorder) add(s journal.Source, o Options) error {
 	r.delivers[len(r.delivers)-1].Store(int64(feed.Delivers()))
 	return nil
 }
+
+// Discard gives up a recorder that will not be run.
+func (r *Recorder) Discard() error { return r.zctx.Term() }
 
 // Run records until ctx ends or the journal fails. When it returns nil, all that was received is durable.
 func (r *Recorder) Run(ctx context.Context) error {
@@ -127,6 +141,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 				stopReceiving()
 			}
 		})
+	}
+	if r.native > 0 {
+		subs.Go(func() { r.watchNative(receiving, r.native) })
 	}
 	// What the sockets gave is in the buffer when they return; the writer ends when it is empty.
 	go func() {
@@ -232,6 +249,9 @@ func (r *Recorder) Status() []subscribe.Status {
 	}
 	return out
 }
+
+// SourceOf is the source that the socket of that place in Status receives for.
+func (r *Recorder) SourceOf(socket int) uint32 { return r.ids[r.lines[socket].feed] }
 
 // Buffered is how many bytes wait for the journal, and how many may at most.
 func (r *Recorder) Buffered() (bytes, most int64) { return r.buf.Bytes(), r.buf.Max() }

@@ -56,8 +56,15 @@
 // libzmq's I/O thread must not wait for us, and still calls into the data socket, because after a reconnect the
 // subscription is sent from the caller's thread: a stalled loop that did not would be connected and deaf.
 //
-// Memory is the Buffer's bound, plus one item beyond it, plus what libzmq holds: ReceiveHWM messages. libzmq bounds a frame, not a message: a
-// publisher that sends a message of endless frames is not stopped by anything here.
+// Memory is the Buffer's bound, plus one item beyond it, plus what libzmq holds: ReceiveHWM messages, whatever their size; it bounds a frame
+// (MaxMessageSize), and neither the bytes nor the frames of a message, which it gives out when it is whole. So:
+//
+//   - A message of more than MaxMessageSize together, or of more than 65,536 frames, breaks the connection as a frame above the bound does:
+//     a Disconnected, another socket, a reason in Status.
+//   - A socket that is opened behind large messages is given a lower mark. The mark of an open one is left alone: lowered, it left libzmq's
+//     writer waiting for ever (Options.mark).
+//   - The recorder watches what the process holds outside Go's heap (NativeBytes), and gives up (Subscriber.GiveUp) the connection that
+//     gave no message for longest: one that sends a message without end was broken 14 to 50 MiB beyond the bound.
 //
 // # Reconnecting
 //
@@ -73,6 +80,14 @@
 //     by the missing CONNECT_RETRIED; then the empty socket is replaced.
 //   - Its backoff starts anew with every connection that was accepted. A peer that accepts and hangs up is visited ten times a
 //     second for ever. After five connections without a message the backoff is taken over from libzmq.
+//
+// # Heartbeats
+//
+// libzmq's own (ZMQ_HEARTBEAT_IVL) are off, because they can abort the process (4.3.4): where the loop is held up by a full Buffer and libzmq's
+// queue is full too, its engine stops reading; when the publisher dies then, the engine leaves its socket alone until there is room; and the
+// next heartbeat is sent all the same: "Assertion failed: !_io_error (src/stream_engine_base.cpp:331)". A slow disk and a
+// publisher that restarts were enough. TCP's keepalive finds a host that vanished, and leaves a long stall alone. It does not find a process
+// that is stopped on a host that is there; that sends nothing, and its numbers tell what it dropped when it goes on.
 //
 // A peer older than ZMTP 3.0, or one that happens to speak like it, comes in without a handshake event. Its messages are
 // kept, and its connection is never proven: a Disconnected stands before the first, if nothing else does.

@@ -56,7 +56,7 @@ func TestNewRefuses(t *testing.T) {
 		"endpoint":                {Endpoint: "tcp://*:1"},
 		"reconnect interval 1ns":  {Endpoint: "tcp://a:1", ReconnectInterval: 1},
 		"reconnect interval -1ns": {Endpoint: "tcp://a:1", ReconnectInterval: -1},
-		"heartbeat interval 1":    {Endpoint: "tcp://a:1", HeartbeatInterval: time.Microsecond},
+		"keepalive interval 1":    {Endpoint: "tcp://a:1", KeepaliveInterval: time.Millisecond},
 		"high-water mark -1":      {Endpoint: "tcp://a:1", ReceiveHWM: -1},
 		"largest backoff 1ns":     {Endpoint: "tcp://a:1", BackoffMax: 1},
 	} {

@@ -83,6 +83,13 @@ func (p *peer) event(e zmq.Event, now time.Time) {
 // messageReceived takes note that the connection is good for something.
 func (p *peer) messageReceived() { p.fruitful, p.fruitless = true, 0 }
 
+// refused takes note that the connection is given up here, for a reason.
+func (p *peer) refused(why string, now time.Time) {
+	p.fruitless++
+	p.hadStood, p.stands, p.fruitful, p.lostAt, p.retries = p.stands, false, false, now, false
+	p.trouble = why
+}
+
 // replaced takes note that a new socket was opened: no event of the old one comes any more.
 func (p *peer) replaced() {
 	p.stands, p.dialing, p.retries, p.last, p.lostAt = false, false, false, 0, time.Time{}

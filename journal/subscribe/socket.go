@@ -23,7 +23,7 @@ type socket struct {
 	poller        *zmq.Poller
 }
 
-func openSocket(zctx *zmq.Context, o *Options) (_ *socket, err error) {
+func openSocket(zctx *zmq.Context, o *Options, largest int64) (_ *socket, err error) {
 	s := &socket{poller: zmq.NewPoller()}
 	defer func() {
 		if err != nil {
@@ -37,23 +37,27 @@ func openSocket(zctx *zmq.Context, o *Options) (_ *socket, err error) {
 	if s.monitor, err = zctx.NewSocket(zmq.PAIR); err != nil {
 		return nil, err
 	}
-	heartbeat := func() error {
-		if o.HeartbeatInterval < 0 {
+	// No heartbeats of libzmq: they end the process (doc.go).
+	keepalive := func() error {
+		if o.KeepaliveInterval < 0 {
 			return nil
 		}
-		return errors.Join(s.data.SetHeartbeatIvl(o.HeartbeatInterval), s.data.SetHeartbeatTimeout(o.HeartbeatTimeout))
+		seconds := func(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+		every := seconds(o.KeepaliveInterval)
+		return errors.Join(s.data.SetTcpKeepalive(1), s.data.SetTcpKeepaliveIdle(every), s.data.SetTcpKeepaliveIntvl(every),
+			s.data.SetTcpKeepaliveCnt(max(1, seconds(o.KeepaliveTimeout)/every)))
 	}
 	name := fmt.Sprintf("inproc://kvjournal.subscribe.monitor.%d", monitors.Add(1))
 	err = errors.Join(
 		s.data.SetLinger(0),
 		s.data.SetIpv6(o.ipv6()),
-		s.data.SetRcvhwm(o.ReceiveHWM),
+		s.data.SetRcvhwm(o.mark(largest)),
 		s.data.SetMaxmsgsize(o.MaxMessageSize),
 		s.data.SetReconnectIvl(o.ReconnectInterval),
 		s.data.SetReconnectIvlMax(o.ReconnectIntervalMax),
 		s.data.SetConnectTimeout(o.ConnectTimeout),
 		s.data.SetHandshakeIvl(o.HandshakeTimeout),
-		heartbeat(),
+		keepalive(),
 		s.data.SetSubscribe(""),
 		s.data.Monitor(name, watched),
 		s.monitor.SetLinger(0),
@@ -74,21 +78,71 @@ func openSocket(zctx *zmq.Context, o *Options) (_ *socket, err error) {
 	return s, nil
 }
 
-// receive asks for one message without waiting. No frames and no error: the socket is empty.
-func (s *socket) receive() ([][]byte, error) {
+// refusal is a message beyond the bounds. Its frames are gone.
+type refusal struct {
+	frames int
+	bytes  int64
+	most   int64 // bytes
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("connection given up: a message of %d frames and %d bytes, at most %d frames and %d bytes are taken; the peer is no publisher, or --max-message is too small",
+		r.frames, r.bytes, maxFrames, r.most)
+}
+
+const (
+	// maxFrames bounds the frames of a message; a publisher's has three.
+	maxFrames = 1 << 16
+	// beside is what the frames of a message may have together beyond the largest one allowed: topic and number.
+	beside = 64 << 10
+)
+
+// receive asks for one message without waiting. No frames and no error: the socket is empty. A *refusal: the message was too large;
+// all of it was taken from the socket.
+func (s *socket) receive(maxBytes int64) ([][]byte, error) {
+	var frames [][]byte
+	var r refusal
 	for {
-		frames, err := s.data.RecvMessageBytes(zmq.DONTWAIT)
-		if err == nil {
-			return frames, nil
-		}
+		frame, err := s.data.RecvBytes(zmq.DONTWAIT) // once its first frame is there, all of a message is
 		switch zmq.AsErrno(err) {
+		case zmq.Errno(syscall.EINTR): // the attempt proves nothing
+			continue
 		case zmq.Errno(syscall.EAGAIN):
 			return nil, nil
-		case zmq.Errno(syscall.EINTR): // the attempt proves nothing
-		default:
+		}
+		if err != nil {
 			return nil, err
 		}
+		if r.frames++; frame == nil {
+			frame = []byte{}
+		}
+		r.bytes += int64(len(frame))
+		if r.frames > maxFrames || maxBytes >= 0 && r.bytes > maxBytes+beside {
+			r.most, frames = max(maxBytes, 1), nil
+		}
+		if r.most == 0 {
+			frames = append(frames, frame)
+		}
+		more, err := s.data.GetRcvmore()
+		if err != nil {
+			return nil, err
+		}
+		if !more && r.most != 0 {
+			return nil, &r
+		}
+		if !more {
+			return frames, nil
+		}
 	}
+}
+
+// maxQueued bounds, in bytes, what libzmq may hold of messages as large as the largest that came over the sockets before.
+const maxQueued = 64 << 20
+
+// mark is how many messages libzmq may hold, given the largest that ever came. It is set when a socket is opened only: a mark that is
+// lowered under way can leave libzmq's writer waiting for a reader that has read all (4.3.4; the last of 140 messages never came).
+func (o *Options) mark(largest int64) int {
+	return int(min(max(1, maxQueued/max(1, largest)), int64(o.ReceiveHWM)))
 }
 
 // drain returns all events that have come, appended to dst.

@@ -21,6 +21,9 @@ type Status struct {
 	Disconnects uint64 // connections that broke after their handshake
 	Replaced    uint64 // sockets replaced because libzmq would not reconnect, or too often
 
+	// LastMessage is when a message was received last; zero: never.
+	LastMessage time.Time
+
 	Stalled   bool          // the Buffer is full, nothing is read
 	Stalls    uint64        // times the Buffer was found full
 	StallTime time.Duration // spent so
@@ -39,6 +42,7 @@ type status struct {
 	replaced, stalls atomic.Uint64
 	stallTime        atomic.Int64 // ns
 	stalled          atomic.Bool
+	lastMessage      atomic.Int64 // Unix ns
 	connection       atomic.Pointer[connection]
 }
 
@@ -53,13 +57,15 @@ type connection struct {
 func (s *status) get() connection  { return *s.connection.Load() }
 func (s *status) set(c connection) { s.connection.Store(&c) }
 
-func (s *status) count(frames [][]byte) {
+// count returns the bytes of the message that it counts, as much as libzmq holds for it.
+func (s *status) count(frames [][]byte) (held int64) {
 	n := 0
 	for _, f := range frames {
 		n += len(f)
 	}
 	s.messages.Add(1)
 	s.bytes.Add(uint64(n))
+	return int64(n + frameBytes*len(frames))
 }
 
 // Status may be called at any time, from any goroutine.
@@ -72,6 +78,9 @@ func (s *Subscriber) Status() Status {
 		Disconnects: c.disconnects, Replaced: s.status.replaced.Load(),
 		Stalled: s.status.stalled.Load(), Stalls: s.status.stalls.Load(), StallTime: time.Duration(s.status.stallTime.Load()),
 		LastError: c.trouble, LastErrorTime: c.troubleAt,
+	}
+	if at := s.status.lastMessage.Load(); at != 0 {
+		st.LastMessage = time.Unix(0, at)
 	}
 	if st.LastError == "" {
 		st.LastErrorTime = time.Time{}

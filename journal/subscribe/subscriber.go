@@ -18,7 +18,7 @@ const (
 	stallTick = 20 * time.Millisecond
 	// stallTellEvery bounds how often the log tells of a full Buffer: under overload it is full many times a second.
 	stallTellEvery = 10 * time.Second
-	// backlogMessages bounds Item.Backlog: what a publisher queues (10,000), our receive mark (1,000) and what the
+	// backlogMessages bounds Item.Backlog: what a publisher queues (10,000), our receive mark (256) and what the
 	// kernel's buffers hold at both ends (about 10 MB: 20,000 messages of 500 B), doubled.
 	backlogMessages = 1 << 16
 )
@@ -29,6 +29,8 @@ type Subscriber struct {
 	zctx *zmq.Context
 	buf  *Buffer
 	status
+
+	giveUp atomic.Pointer[error] // why the connection is to be broken
 
 	// The rest belongs to Run.
 	running     atomic.Bool
@@ -42,6 +44,7 @@ type Subscriber struct {
 	pending     []capture.Kind // drained while a message waited for space: they stand behind it
 	slow        bool
 	backlog     int
+	largest     int64     // message, as libzmq holds it, bytes
 	stallTold   time.Time // when the log last told of a full Buffer
 }
 
@@ -82,7 +85,7 @@ func (s *Subscriber) Run(ctx context.Context) (err error) {
 		s.peer.stands = false
 		s.publish(time.Now())
 	}()
-	if s.sock, err = openSocket(s.zctx, &s.o); err != nil {
+	if s.sock, err = openSocket(s.zctx, &s.o, s.largest); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
@@ -95,13 +98,14 @@ func (s *Subscriber) Run(ctx context.Context) (err error) {
 
 // turn is one turn of the loop: receive, then drain the monitor, then judge. The order is the proof; see doc.go.
 func (s *Subscriber) turn(ctx context.Context) error {
-	frames, err := s.sock.receive()
-	if err != nil {
+	frames, err := s.sock.receive(s.o.MaxMessageSize)
+	var refused *refusal
+	if err != nil && !errors.As(err, &refused) {
 		return fmt.Errorf("receive from %s: %w", s.o.Endpoint, err)
 	}
 	now := time.Now()
 	got := empty
-	if frames != nil {
+	if frames != nil || refused != nil {
 		got = message
 	}
 	s.kinds = s.kinds[:0]
@@ -113,9 +117,13 @@ func (s *Subscriber) turn(ctx context.Context) error {
 			return err
 		}
 	}
-	if got == message {
+	if why := s.giveUp.Swap(nil); refused == nil && why != nil {
+		err = *why
+	}
+	if frames != nil {
 		s.peer.messageReceived()
-		s.status.count(frames)
+		s.status.lastMessage.Store(now.UnixNano())
+		s.largest = max(s.largest, s.status.count(frames))
 		if err := s.push(ctx, capture.Record{Kind: capture.Message, Received: now.UnixNano(), Frames: frames}); err != nil {
 			return err
 		}
@@ -127,10 +135,38 @@ func (s *Subscriber) turn(ctx context.Context) error {
 			return err
 		}
 	}
+	if err != nil {
+		return s.refuse(ctx, now, err)
+	}
 	if got == message || s.window.phase == reconnected {
 		return nil // the next attempt comes at once
 	}
 	return s.idle(ctx, now)
+}
+
+// GiveUp breaks the connection, if one stands, for the reason given, and makes a new one: what libzmq holds of the old one is lost, as if it
+// had never come. It may be called from any goroutine.
+func (s *Subscriber) GiveUp(why error) { s.giveUp.Store(&why) }
+
+// refuse breaks a connection.
+func (s *Subscriber) refuse(ctx context.Context, now time.Time, why error) error {
+	s.kinds = s.window.turn(s.kinds[:0], nothing, []transition{lost})
+	for _, kind := range s.kinds {
+		if err := s.push(ctx, capture.Record{Kind: kind, Received: now.UnixNano()}); err != nil {
+			return err
+		}
+	}
+	return s.abandon(ctx, now, why)
+}
+
+// abandon replaces a socket whose connection, if one stood, is told to have ended.
+func (s *Subscriber) abandon(ctx context.Context, now time.Time, why error) error {
+	if s.peer.stands {
+		s.disconnects++
+	}
+	s.backlog = 0
+	s.peer.refused(why.Error(), now)
+	return s.replace(ctx, s.peer.backoff())
 }
 
 // judge drains the monitor and appends what follows from it to kinds.
@@ -177,18 +213,22 @@ func (s *Subscriber) idle(ctx context.Context, now time.Time) error {
 		}
 		return nil
 	}
+	return s.replace(ctx, pause)
+}
+
+// replace opens a new socket in place of the old one, after a pause.
+func (s *Subscriber) replace(ctx context.Context, pause time.Duration) error {
 	s.status.replaced.Add(1)
-	s.publish(now)
+	s.publish(time.Now())
 	s.sock.close()
 	s.sock = nil
 	select {
 	case <-ctx.Done():
-		return nil
 	case <-time.After(pause):
 	}
 	s.peer.replaced()
 	var err error
-	s.sock, err = openSocket(s.zctx, &s.o)
+	s.sock, err = openSocket(s.zctx, &s.o, s.largest)
 	return err
 }
 
@@ -224,6 +264,12 @@ func (s *Subscriber) push(ctx context.Context, rec capture.Record) error {
 		case <-ctx.Done():
 			force = true // what was received is never thrown away
 		case <-tick.C:
+			if why := s.giveUp.Swap(nil); why != nil {
+				s.pending = s.window.turn(s.pending, nothing, []transition{lost})
+				if err := s.abandon(ctx, time.Now(), *why); err != nil {
+					return err
+				}
+			}
 			if err := s.sock.tend(); err != nil {
 				return fmt.Errorf("tend the socket of %s: %w", s.o.Endpoint, err)
 			}

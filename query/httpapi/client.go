@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/kvjournal/kvjournal/query"
 )
@@ -28,11 +29,14 @@ func NewClient(path string) *Client {
 	return &Client{http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}}}
 }
 
-// GoneError: the recorder ended before it had answered, by itself or by a signal.
+// Close gives up the connections that are kept for the next question.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// GoneError: the recorder ended before it had answered, by itself or by a signal; or it gave up telling.
 type GoneError struct{ Err error }
 
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("the recorder ended while it was asked; ask again: %v", e.Err)
+	return fmt.Sprintf("the recorder ended while it was asked, or nothing of its answer was taken for %v; ask again: %v", takePatience, e.Err)
 }
 
 func (e *GoneError) Unwrap() error { return e.Err }
@@ -113,7 +117,11 @@ func (c *Client) Ask(ctx context.Context, name string, values url.Values, progre
 		values = maps.Clone(values)
 		values.Set("progress", "true")
 	}
-	return c.ask(ctx, http.MethodGet, "/v1/"+name, values, nil, func(line []byte) error {
+	method, body := http.MethodGet, io.Reader(nil)
+	if long := values.Encode(); len(long) > longQuery {
+		method, body, values = http.MethodPost, strings.NewReader(long), nil
+	}
+	return c.ask(ctx, method, "/v1/"+name, values, body, func(line []byte) error {
 		if !bytes.HasPrefix(line, []byte(`{"progress":`)) {
 			return f(line)
 		}

@@ -30,15 +30,16 @@ type Source interface {
 const (
 	// lookupChunk is how many questions are answered in one view.
 	lookupChunk = 4096
-	// maxLine bounds one question: a key of 16 MiB in base64.
-	maxLine = 24 << 20
-	ndjson  = "application/x-ndjson"
+	// maxLine bounds one question: a key of 16 MiB in base64. chunkBytes bounds the questions that are held at once, give or take one.
+	maxLine    = 24 << 20
+	chunkBytes = 4 << 20
+	ndjson     = "application/x-ndjson"
 )
 
 // Handler serves the questions of the command line:
 //
 //	POST /v1/lookup?at=WHEN   questions, one JSON object a line; answers likewise, in order
-//	GET  /v1/NAME?…           the questions in questions.go, e.g. /v1/gaps?source=S; with progress=true there are lines
+//	GET  /v1/NAME?…           (or POST, with the parameters as its body, where they are long) the questions in questions.go, e.g. /v1/gaps?source=S; with progress=true there are lines
 //	                          {"progress":{"done":…,"total":…}} between those of the answer
 //	GET  /v1/stats
 //	POST /v1/reconcile?source=S&audit=B&dry_run=B&snapshot=FILE   lines {"progress":…} and {"begun":h}, at the end the report
@@ -50,13 +51,15 @@ func Handler(s Source) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/lookup", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, lookup) })
 	for name := range questions {
-		mux.HandleFunc("GET /v1/"+name, func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, answer(name)) })
+		ask := func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, answer(name)) }
+		mux.HandleFunc("GET /v1/"+name, ask)
+		mux.HandleFunc("POST /v1/"+name, ask)
 	}
 	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
 	mux.HandleFunc("POST /v1/reconcile", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, reconcileNow(s)) })
 	mux.HandleFunc("POST /v1/backup", func(w http.ResponseWriter, r *http.Request) { backupNow(w, r, s) })
 	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
-	return mux
+	return bounded(mux, maxQuestions)
 }
 
 // lines writes one JSON value a line, buffered.
@@ -80,6 +83,12 @@ func (l *lines) write(v any) error {
 	return err
 }
 
+// Write gives the client so long to take what is sent.
+func (l *lines) Write(b []byte) (int, error) {
+	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(takePatience)) // a test's reply has none
+	return l.w.Write(b)
+}
+
 // flush sends what was written.
 func (l *lines) flush() error {
 	err := l.out.Flush()
@@ -96,7 +105,8 @@ type failure struct {
 }
 
 func serve(w http.ResponseWriter, r *http.Request, s Source, f func(context.Context, *query.Engine, *http.Request, *lines) error) {
-	out := &lines{w: w, out: bufio.NewWriterSize(w, 32<<10)}
+	out := &lines{w: w}
+	out.out = bufio.NewWriterSize(out, 32<<10)
 	defer out.out.Flush() // nobody is left to be told if that fails
 	e, err := s.Engine()
 	if err != nil {
@@ -130,7 +140,7 @@ func lookup(ctx context.Context, e *query.Engine, r *http.Request, out *lines) e
 	if err != nil {
 		return err
 	}
-	return EachChunk(r.Body, lookupChunk, func(questions []query.Question) error {
+	return EachChunk(newPatientBody(out.w, r), lookupChunk, func(questions []query.Question) error {
 		answers, err := e.Lookup(ctx, questions, w)
 		if err != nil {
 			return err
@@ -149,7 +159,7 @@ func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 64<<10), maxLine)
 	var chunk []query.Question
-	line := 0
+	line, held := 0, 0
 	for in.Scan() {
 		line++
 		if len(in.Bytes()) == 0 {
@@ -159,14 +169,19 @@ func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
 		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
 			return &query.UsageError{Message: fmt.Sprintf("line %d: %v; each line is an object like {\"tenant_id\":\"default\",\"object_key\":\"k\"}", line, err)}
 		}
-		if chunk = append(chunk, q); len(chunk) == n {
+		held += len(in.Bytes())
+		if chunk = append(chunk, q); len(chunk) == n || held >= chunkBytes {
 			if err := f(chunk); err != nil {
 				return err
 			}
-			chunk = chunk[:0]
+			clear(chunk) // the keys can go
+			chunk, held = chunk[:0], 0
 		}
 	}
-	if err := in.Err(); err != nil {
+	switch err := in.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return &query.UsageError{Message: fmt.Sprintf("line %d: longer than %d MiB", line+1, maxLine>>20)}
+	case err != nil:
 		return fmt.Errorf("line %d: %w", line+1, err)
 	}
 	if len(chunk) > 0 {
@@ -188,7 +203,10 @@ const progressEvery = 200 * time.Millisecond
 
 func answer(name string) func(context.Context, *query.Engine, *http.Request, *lines) error {
 	return func(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
-		values := r.URL.Query()
+		values, err := valuesOf(out.w, r)
+		if err != nil {
+			return err
+		}
 		var progress query.Progress
 		if told := time.Now(); values.Get("progress") == "true" {
 			progress = func(done, total uint64) {

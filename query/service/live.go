@@ -43,17 +43,13 @@ func listen(dir string) (l net.Listener, remove func(), err error) {
 		path = filepath.Join(private, socketFile)
 		clean = func() { os.RemoveAll(private) }
 	}
-	os.Remove(path) // of a recorder that was killed: the directory's claim is ours
-	if l, err = net.Listen("unix", path); err != nil {
+	if l, err = listenPrivate(path); err != nil {
+		clean()
 		return nil, nil, fmt.Errorf("listening on %s: %w", path, err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, nil, err
 	}
 	b, err := json.Marshal(liveInfo{os.Getpid(), path})
 	if err == nil {
-		err = os.WriteFile(filepath.Join(abs, liveFile), append(b, '\n'), 0o600)
+		err = replaceFile(filepath.Join(abs, liveFile), append(b, '\n'))
 	}
 	if err != nil {
 		l.Close()
@@ -64,6 +60,43 @@ func listen(dir string) (l net.Listener, remove func(), err error) {
 		os.Remove(filepath.Join(abs, liveFile))
 		clean()
 	}, nil
+}
+
+// listenPrivate opens a socket at path that only its owner may connect to, from the moment on that it is there: it is made in a directory
+// that others cannot enter. One that is there is of a recorder that was killed: the directory's claim is ours.
+func listenPrivate(path string) (net.Listener, error) {
+	private := filepath.Join(filepath.Dir(path), ".new") // a path that is no longer than path
+	if err := os.RemoveAll(private); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(private, 0o700); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(private)
+	made := filepath.Join(private, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // it gets another name
+	if err = os.Chmod(made, 0o600); err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// replaceFile writes a file that only its owner may read, whole.
+func replaceFile(path string, content []byte) error {
+	if err := os.Remove(path + ".tmp"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(path+".tmp", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
 }
 
 // FindSocket returns the path of the socket of the recorder that runs on dir, waiting for one that is just starting.

@@ -17,6 +17,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/journal/subscribe"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 )
@@ -102,6 +103,14 @@ func (s *Service) start(c Config) error {
 	if s.rec, err = recorder.New(s.journal, sources, c.Recorder); err != nil {
 		return err
 	}
+	if err := s.prepare(c, sources); err != nil {
+		return errors.Join(err, s.rec.Discard())
+	}
+	return nil
+}
+
+// prepare is the rest of start; what fails in it leaves a recorder that does not run.
+func (s *Service) prepare(c Config, sources []journal.Source) error {
 	for _, source := range sources {
 		m, err := s.newMasters(source, c.Master)
 		if err != nil {
@@ -120,6 +129,7 @@ func (s *Service) start(c Config) error {
 	handler := httpapi.Handler(s)
 	server := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return answering },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			questions.Add(1)
@@ -128,7 +138,7 @@ func (s *Service) start(c Config) error {
 		}),
 	}
 	s.work.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(httpapi.LimitConnections(listener, httpapi.MaxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("the socket stopped answering; recording goes on", "error", err)
 		}
 	})
@@ -243,6 +253,8 @@ func (s *Service) Engine() (*query.Engine, error) {
 func (s *Service) Recorder() *query.RecorderStats {
 	bytes, most := s.rec.Buffered()
 	st := &query.RecorderStats{BufferBytes: bytes, BufferMaxBytes: most, UptimeSeconds: int64(time.Since(s.begun).Seconds())}
+	st.NativeBytes = subscribe.NativeBytes()
+	st.Sockets = s.sockets()
 	for _, m := range s.masters {
 		st.Masters = append(st.Masters, m.stats()...)
 	}

@@ -16,6 +16,7 @@
 //     message behind the window is judged as the first of a connection.
 //   - Across a connection, seq + 1 is a reconnect whatever the event_id says, unless that is not higher than the last.
 //   - A message without a seq changes nothing about what the next one must follow; it is a mark.
+//   - A seq of 0, which no publisher sends, is as if no number were known: what comes behind it does not follow.
 //   - lost_events_max saturates at the largest uint64.
 //
 // # The streams

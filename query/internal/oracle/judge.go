@@ -55,7 +55,7 @@ func (p *previous) judge(b *event.Batch) verdict {
 	idBack := compare && first <= p.id && p.seq != 0
 
 	switch {
-	case next && !p.fresh && idNext:
+	case next && !p.fresh && idNext && p.seq != 0:
 		return verdict{follows: true}
 	case p.seq == 0 && b.Seq == 1:
 		return verdict{}
