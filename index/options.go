@@ -22,10 +22,11 @@ const l0Stop = 200
 // first compaction to end, to look for obsolete files: with a second's or a minute's work left over from a crash, a restart would take
 // that long. So none begins before it is open; the next flush lets them.
 func openPebble(path string, o Options) (*pebble.DB, error) {
+	guard := datadir.NewGuard(o.FS, datadir.GuardOptions{Database: "index", Fatal: o.Fatal, Until: o.RoomUntil, Every: o.RoomEvery, Log: o.Log})
 	open := func(ready bool) (*pebble.DB, error) {
 		var compacting atomic.Bool
 		compacting.Store(ready)
-		p := o.pebble(false)
+		p := o.pebble(guard, false)
 		p.CompactionConcurrencyRange = func() (lower, upper int) {
 			if !compacting.Load() {
 				return 0, 1 // Pebble divides by the upper bound
@@ -41,14 +42,18 @@ func openPebble(path string, o Options) (*pebble.DB, error) {
 		return db, err
 	}
 	db, err := open(false)
-	if err != nil || db.Metrics().Levels[0].Sublevels < l0Stop-8 {
-		return db, err
+	if err == nil && db.Metrics().Levels[0].Sublevels >= l0Stop-8 {
+		// So much is left over that writes would wait for a compaction that only a flush lets begin.
+		if err := db.Close(); err != nil {
+			return nil, err
+		}
+		db, err = open(true)
 	}
-	// So much is left over that writes would wait for a compaction that only a flush lets begin.
-	if err := db.Close(); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return open(true)
+	guard.Arm()
+	return db, nil
 }
 
 // Options of an index. The zero value is right for a program that records.
@@ -74,6 +79,9 @@ type Options struct {
 	Log *slog.Logger
 	// Fatal is told when the storage fails in a way after which nothing can be written. nil: datadir.Exit.
 	Fatal datadir.FatalFunc
+	// RoomUntil and RoomEvery: as for a journal.
+	RoomUntil <-chan struct{}
+	RoomEvery time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -98,9 +106,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) pebble(readOnly bool) *pebble.Options {
+func (o Options) pebble(fs vfs.FS, readOnly bool) *pebble.Options {
 	p := &pebble.Options{
-		FS:                          datadir.Unlocked(o.FS),
+		FS:                          datadir.Unlocked(fs),
 		ReadOnly:                    readOnly,
 		DisableWAL:                  true,
 		Cache:                       o.Cache,
@@ -139,7 +147,7 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 	p.Experimental.SpanPolicyFunc = func([]byte) (pebble.SpanPolicy, []byte, error) {
 		return pebble.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil
 	}
-	p.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
+	p.EventListener = &pebble.EventListener{BackgroundError: datadir.BackgroundErrors(o.Log, "index"), DataCorruption: func(info pebble.DataCorruptionInfo) {
 		o.Log.Error("the index is damaged; it will be rebuilt from the journal at the next start", "path", info.Path, "details", info.Details)
 	}}
 	return p

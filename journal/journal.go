@@ -30,6 +30,7 @@ type Journal struct {
 	codec *codec
 	id    ID
 	lock  *datadir.Lock
+	guard *datadir.Guard
 
 	next   uint64 // offset of the next record; the appending goroutine's
 	clocks map[uint32]*clock
@@ -136,12 +137,14 @@ func open(dir string, o Options) (*Journal, error) {
 	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w: nothing was ever recorded", dir, datadir.ErrMissing)
 	}
-	db, err := pebble.Open(path, o.pebble())
+	guard := o.guard()
+	db, err := pebble.Open(path, o.pebble(guard))
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	guard.Arm()
 	j := &Journal{
-		dir: dir, opts: o, db: db, clocks: map[uint32]*clock{}, sources: map[uint32]Source{},
+		dir: dir, opts: o, db: db, guard: guard, clocks: map[uint32]*clock{}, sources: map[uint32]Source{},
 		pending: make(chan commit, outstanding), slots: make(chan struct{}, outstanding),
 		moved: make(chan struct{}), sealWanted: make(chan struct{}, 1),
 	}
@@ -327,6 +330,9 @@ func (j *Journal) Flush() error {
 	}
 	return j.db.Flush()
 }
+
+// WaitsForRoom reports whether a write waits because the disk is full.
+func (j *Journal) WaitsForRoom() bool { return j.guard.Waits() }
 
 // Close waits for the commits that are under way, stops the background work, and releases the lock.
 func (j *Journal) Close() error {

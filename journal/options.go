@@ -34,6 +34,10 @@ type Options struct {
 	Log *slog.Logger
 	// Fatal is told when the storage fails in a way after which nothing can be written. nil: datadir.Exit.
 	Fatal datadir.FatalFunc
+	// RoomUntil: a commit on a full disk waits for room until this is closed: the process wants to end. Then, or where it is nil, a
+	// full disk is told to Fatal. It is tried again every RoomEvery; 0: 1 s.
+	RoomUntil <-chan struct{}
+	RoomEvery time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -61,9 +65,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) pebble() *pebble.Options {
+// guard is the filesystem that the database is given.
+func (o Options) guard() *datadir.Guard {
+	return datadir.NewGuard(o.FS, datadir.GuardOptions{Database: "journal", Fatal: o.Fatal, Until: o.RoomUntil, Every: o.RoomEvery, Log: o.Log})
+}
+
+func (o Options) pebble(fs vfs.FS) *pebble.Options {
 	p := &pebble.Options{
-		FS:                          datadir.Unlocked(o.FS),
+		FS:                          datadir.Unlocked(fs),
 		ReadOnly:                    o.ReadOnly,
 		Cache:                       o.Cache,
 		FormatMajorVersion:          pebble.FormatTableFormatV6, // at least 20: a flipped bit in the log is an error, not a shorter log
@@ -87,6 +96,6 @@ func (o Options) pebble() *pebble.Options {
 	corrupt := func(info pebble.DataCorruptionInfo) {
 		o.Log.Error("the journal is damaged", "path", info.Path, "details", info.Details)
 	}
-	p.EventListener = &pebble.EventListener{DataCorruption: corrupt}
+	p.EventListener = &pebble.EventListener{DataCorruption: corrupt, BackgroundError: datadir.BackgroundErrors(o.Log, "journal")}
 	return p
 }
