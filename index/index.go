@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
 const (
@@ -53,7 +54,7 @@ type Index struct {
 // KnownTo returns the offset up to which the index in dir was applied, 0 where it is missing or cannot be read.
 func KnownTo(dir string, o Options) uint64 {
 	o = o.withDefaults()
-	db, err := pebble.Open(o.FS.PathJoin(dir, folder), o.pebble(o.FS, true))
+	db, err := datadir.OpenPebble(o.FS.PathJoin(dir, folder), o.pebble(o.FS, true))
 	if err != nil {
 		return 0
 	}
@@ -66,7 +67,7 @@ func KnownTo(dir string, o Options) uint64 {
 // nothing to do.
 func Current(j *journal.Journal, o Options) bool {
 	o = o.withDefaults()
-	db, err := pebble.Open(o.FS.PathJoin(j.Dir(), folder), o.pebble(o.FS, true))
+	db, err := datadir.OpenPebble(o.FS.PathJoin(j.Dir(), folder), o.pebble(o.FS, true))
 	if err != nil {
 		return false
 	}

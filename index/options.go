@@ -37,7 +37,7 @@ func openPebble(path string, o Options) (*pebble.DB, error) {
 		p.Experimental.L0CompactionConcurrency = 1 << 20
 		p.Experimental.CompactionDebtConcurrency = 1 << 60
 		p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return 0 }
-		db, err := pebble.Open(path, p)
+		db, err := datadir.OpenPebble(path, p)
 		compacting.Store(true)
 		return db, err
 	}
@@ -49,11 +49,7 @@ func openPebble(path string, o Options) (*pebble.DB, error) {
 		}
 		db, err = open(true)
 	}
-	if err != nil {
-		return nil, err
-	}
-	guard.Arm()
-	return db, nil
+	return db, err
 }
 
 // Options of an index. The zero value is right for a program that records.

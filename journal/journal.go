@@ -129,20 +129,19 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 
 func open(dir string, o Options) (*Journal, error) {
 	path := o.FS.PathJoin(dir, "journal")
-	if !o.ReadOnly {
-		if err := o.FS.MkdirAll(path, 0o700); err != nil {
+	guard := o.guard()
+	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if o.ReadOnly {
+			return nil, fmt.Errorf("%s: %w: nothing was ever recorded", dir, datadir.ErrMissing)
+		}
+		if err := create(guard, dir, path, o); err != nil {
 			return nil, fmt.Errorf("making the journal: %w", err)
 		}
 	}
-	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: nothing was ever recorded", dir, datadir.ErrMissing)
-	}
-	guard := o.guard()
-	db, err := pebble.Open(path, o.pebble(guard))
+	db, err := datadir.OpenPebble(path, o.pebble(guard))
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	guard.Arm()
 	j := &Journal{
 		dir: dir, opts: o, db: db, guard: guard, clocks: map[uint32]*clock{}, sources: map[uint32]Source{},
 		pending: make(chan commit, outstanding), slots: make(chan struct{}, outstanding),
@@ -157,6 +156,29 @@ func open(dir string, o Options) (*Journal, error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+// create makes an empty database at path, whole or not at all: Pebble itself can leave one without a manifest, if a loss of power
+// comes before its first sync of the directory.
+func create(fs *datadir.Guard, dir, path string, o Options) error {
+	fresh := path + ".new"
+	if err := fs.RemoveAll(fresh); err != nil {
+		return err
+	}
+	if err := fs.MkdirAll(fresh, 0o700); err != nil {
+		return err
+	}
+	db, err := datadir.OpenPebble(fresh, o.pebble(fs))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Close(), datadir.SyncDir(fs, fresh)); err != nil {
+		return err
+	}
+	if err := fs.Rename(fresh, path); err != nil {
+		return err
+	}
+	return datadir.SyncDir(fs, dir)
 }
 
 func openError(path string, err error) error {

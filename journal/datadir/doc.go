@@ -5,7 +5,7 @@
 //	DIR/claim         flock, exclusive: held by a writer (record, import, rebuild) for as long as it runs; its text
 //	                  names the process
 //	DIR/access        flock, shared by readers at rest and by the writer; exclusive: a command that brings the index up
-//	DIR/journal/      the log, a Pebble database
+//	DIR/journal/      the log, a Pebble database; journal.new/ while it is made
 //	DIR/index/        what is computed from it, a Pebble database; index.new/ while it is rebuilt
 //	DIR/head          the newest offset that was acknowledged, so that a lost tail of the log is found out
 //	DIR/live.json     where the running recorder listens

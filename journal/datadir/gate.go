@@ -100,7 +100,7 @@ func makeDir(fs vfs.FS, dir string) error {
 	}
 	for _, p := range above {
 		// A directory that may be passed but not read cannot be synced; it was there before.
-		if err := syncDir(fs, p); err != nil && !errors.Is(err, os.ErrPermission) {
+		if err := SyncDir(fs, p); err != nil && !errors.Is(err, os.ErrPermission) {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func WriteFile(fs vfs.FS, dir, name string, content []byte) error {
 		err = fs.Rename(tmp, path)
 	}
 	if err == nil {
-		err = syncDir(fs, dir)
+		err = SyncDir(fs, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -133,7 +133,8 @@ func WriteFile(fs vfs.FS, dir, name string, content []byte) error {
 	return nil
 }
 
-func syncDir(fs vfs.FS, dir string) error {
+// SyncDir makes sure that what was made, renamed or removed in dir survives a crash.
+func SyncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,15 +75,14 @@ type GuardOptions struct {
 	Log *slog.Logger
 }
 
-// Guard is the filesystem of one database, which is told of no failed write once it is armed. All methods may be called at once.
+// Guard is the filesystem of one database, which is told of no failed write. All methods may be called at once.
 type Guard struct {
 	vfs.FS
 	o       GuardOptions
-	armed   atomic.Bool
 	waiting atomic.Int64
 }
 
-// NewGuard guards fs. Until Arm all errors are passed on: what opens a database reports them.
+// NewGuard guards fs.
 func NewGuard(fs vfs.FS, o GuardOptions) *Guard {
 	if o.Fatal == nil {
 		o.Fatal = Exit
@@ -96,9 +96,6 @@ func NewGuard(fs vfs.FS, o GuardOptions) *Guard {
 	return &Guard{FS: fs, o: o}
 }
 
-// Arm begins to keep failures from the database.
-func (g *Guard) Arm() { g.armed.Store(true) }
-
 // Waits reports whether a write waits for room.
 func (g *Guard) Waits() bool { return g.waiting.Load() > 0 }
 
@@ -108,8 +105,8 @@ func (g *Guard) Unwrap() vfs.FS { return g.FS }
 // do tries until it works, must not be tried again, or cannot.
 func (g *Guard) do(a action, what, path string, try func() error) error {
 	err := try()
-	if err == nil || !g.armed.Load() {
-		return err
+	if err == nil {
+		return nil
 	}
 	if remedyFor(a, err) == await && g.o.Until != nil {
 		err = g.await(a, path, err, try)
@@ -153,8 +150,17 @@ func (g *Guard) file(f vfs.File, path string, err error) (vfs.File, error) {
 	return &guardedFile{File: f, g: g, path: path}, nil
 }
 
-// Create is part of vfs.FS.
+// markers begin the names of the files by which Pebble says which manifest counts.
+const markers = "marker."
+
+// Create is part of vfs.FS. Before a marker the directory is synced: Pebble does not, and a loss of power could keep the marker and take
+// the manifest that it names.
 func (g *Guard) Create(name string, c vfs.DiskWriteCategory) (f vfs.File, err error) {
+	if strings.HasPrefix(g.PathBase(name), markers) {
+		if err := SyncDir(g, g.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
 	err = g.do(makes, "making", name, func() (err error) { f, err = g.FS.Create(name, c); return err })
 	return g.file(f, name, err)
 }

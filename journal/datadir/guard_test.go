@@ -80,11 +80,6 @@ func TestGuardAwaitsRoom(t *testing.T) {
 	}
 	old.Close()
 	full.Store(true)
-	if _, err := g.Create("new", vfs.WriteCategoryUnspecified); !errors.Is(err, unix.ENOSPC) {
-		t.Fatalf("before Arm: %v", err)
-	}
-	<-tries
-	g.Arm()
 	done := make(chan error, 1)
 	go func() {
 		file, err := g.ReuseForWrite("old", "new", vfs.WriteCategoryUnspecified)
@@ -135,7 +130,6 @@ func TestGuardGoesOnInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := NewGuard(mem, GuardOptions{Fatal: func(m string) { t.Error(m) }, Until: make(chan struct{}), Every: time.Millisecond})
-	g.Arm()
 	half, _ := g.file(&halfFile{File: f}, "f", nil)
 	if n, err := half.Write([]byte("0123456789")); n != 10 || err != nil {
 		t.Errorf("%d, %v", n, err)
@@ -160,7 +154,6 @@ func TestGuardTellsFatal(t *testing.T) {
 			}
 			return nil
 		})), GuardOptions{Database: "index", Fatal: f.fatal, Until: c.until, Every: time.Millisecond})
-		g.Arm()
 		file, err := g.Create("000007.sst", vfs.WriteCategoryUnspecified)
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +189,6 @@ func TestGuardPassesReadErrors(t *testing.T) {
 		}
 		return nil
 	})), GuardOptions{Fatal: func(m string) { t.Error(m) }})
-	g.Arm()
 	f, err := g.Open("/f")
 	if err != nil {
 		t.Fatal(err)
@@ -209,5 +201,24 @@ func TestGuardPassesReadErrors(t *testing.T) {
 	}
 	if err := g.Remove("/f"); !errors.Is(err, unix.EIO) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestGuardSyncsBeforeAMarker: a loss of power that keeps a marker keeps what was made before it.
+func TestGuardSyncsBeforeAMarker(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	g := NewGuard(mem, GuardOptions{Fatal: func(m string) { t.Error(m) }})
+	for _, name := range []string{"/MANIFEST-000007", "/marker.manifest.000003.MANIFEST-000007"} {
+		f, err := g.Create(name, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := mem.CrashClone(vfs.CrashCloneCfg{}).List("/")
+	if err != nil || len(names) != 1 || names[0] != "MANIFEST-000007" {
+		t.Errorf("left: %q, %v", names, err)
 	}
 }

@@ -1,11 +1,14 @@
 package datadir
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -60,4 +63,29 @@ func (l *PebbleLogger) Errorf(format string, args ...any) {
 // Fatalf ends the process: Pebble cannot go on.
 func (l *PebbleLogger) Fatalf(format string, args ...any) {
 	l.fatal(l.database + ": " + fmt.Sprintf(format, args...))
+}
+
+// OpenPebble is pebble.Open without its panics. One comes where a directory cannot be synced (atomicfs.Marker): that is an error too.
+// Another comes from work in the background behind an Open that failed, which has taken the cache of files away: so that
+// cache is ours, and stays then.
+func OpenPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
+	o.FileCache = pebble.NewFileCache(runtime.GOMAXPROCS(0), pebble.FileCacheSize(o.MaxOpenFiles))
+	defer func() {
+		if err == nil {
+			o.FileCache.Unref() // the database has its own reference
+		}
+	}()
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		failed, isError := p.(error)
+		var bug runtime.Error
+		if !isError || errors.As(failed, &bug) {
+			panic(p)
+		}
+		db, err = nil, failed
+	}()
+	return pebble.Open(path, o)
 }

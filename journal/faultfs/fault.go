@@ -21,23 +21,23 @@ type Nth struct {
 	Skip func(errorfs.Op) bool
 
 	ops    atomic.Int64
-	failed atomic.Int64
-	first  atomic.Pointer[string]
-	healed atomic.Bool
+	first  atomic.Pointer[errorfs.Op]
+	frozen atomic.Bool
 }
 
 // MaybeError implements errorfs.Injector.
 func (n *Nth) MaybeError(op errorfs.Op) error {
-	if n.healed.Load() || n.Skip != nil && n.Skip(op) {
+	if n.frozen.Load() {
+		select {}
+	}
+	if n.Skip != nil && n.Skip(op) {
 		return nil
 	}
 	i := n.ops.Add(1) - 1
 	if i < n.N || i > n.N && !n.All {
 		return nil
 	}
-	n.failed.Add(1)
-	what := fmt.Sprintf("operation %d (kind %d) of %s", i, op.Kind, op.Path)
-	n.first.CompareAndSwap(nil, &what)
+	n.first.CompareAndSwap(nil, &op)
 	return &os.PathError{Op: "operation", Path: op.Path, Err: n.Err}
 }
 
@@ -48,17 +48,26 @@ func (n *Nth) String() string {
 		how = "from then on"
 	}
 	what := "nothing failed"
-	if f := n.first.Load(); f != nil {
-		what = *f
+	if op := n.first.Load(); op != nil {
+		what = fmt.Sprintf("kind %d of %s", op.Kind, op.Path)
 	}
-	return fmt.Sprintf("%s, %v, %s", what, n.Err, how)
+	return fmt.Sprintf("operation %d (%s), %v, %s", n.N, what, n.Err, how)
 }
 
-// Failed reports whether anything failed.
-func (n *Nth) Failed() bool { return n.failed.Load() > 0 }
+// Failed is the path of the operation that failed first.
+func (n *Nth) Failed() (path string, failed bool) {
+	op := n.first.Load()
+	if op == nil {
+		return "", false
+	}
+	return op.Path, true
+}
 
-// Heal lets everything work from now on.
-func (n *Nth) Heal() { n.healed.Store(true) }
+// Ops is how many operations there were so far.
+func (n *Nth) Ops() int64 { return n.ops.Load() }
+
+// Freeze makes every operation from now on last for ever: what is left of a process that has ended does nothing more.
+func (n *Nth) Freeze() { n.frozen.Store(true) }
 
 // Disk is a filesystem whose room and speed a test sets. The zero free space is a full disk to who asks, and to who writes.
 type Disk struct {
