@@ -78,6 +78,8 @@ type Options struct {
 	// RoomUntil and RoomEvery: as for a journal.
 	RoomUntil <-chan struct{}
 	RoomEvery time.Duration
+
+	background *datadir.Background // of this index, in all its databases
 }
 
 func (o Options) withDefaults() Options {
@@ -98,6 +100,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.background == nil {
+		o.background = datadir.NewBackground(o.Log, "index")
 	}
 	return o
 }
@@ -143,7 +148,7 @@ func (o Options) pebble(fs vfs.FS, readOnly bool) *pebble.Options {
 	p.Experimental.SpanPolicyFunc = func([]byte) (pebble.SpanPolicy, []byte, error) {
 		return pebble.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil
 	}
-	p.EventListener = &pebble.EventListener{BackgroundError: datadir.BackgroundErrors(o.Log, "index"), DataCorruption: func(info pebble.DataCorruptionInfo) {
+	p.EventListener = &pebble.EventListener{BackgroundError: o.background.Met, DataCorruption: func(info pebble.DataCorruptionInfo) {
 		o.Log.Error("the index is damaged; it will be rebuilt from the journal at the next start", "path", info.Path, "details", info.Details)
 	}}
 	return p

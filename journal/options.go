@@ -10,6 +10,10 @@ import (
 	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
+// l0Stop is the number of L0 sublevels at which Pebble holds writes up. Tables of the journal hardly overlap, so it is met only where
+// compactions fail again and again, as on a bad sector: recording goes on then.
+const l0Stop = 1000
+
 // Options of a journal. The zero value is right for a program that records.
 type Options struct {
 	// FS holds all files. nil: the operating system's.
@@ -80,6 +84,7 @@ func (o Options) pebble(fs vfs.FS) *pebble.Options {
 		MemTableStopWritesThreshold: 2,
 		Logger:                      datadir.Logger(o.Log, "journal", o.Fatal),
 		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       l0Stop,
 		MaxOpenFiles:                500,
 		BytesPerSync:                1 << 20,
 		WALBytesPerSync:             1 << 20,
@@ -96,6 +101,6 @@ func (o Options) pebble(fs vfs.FS) *pebble.Options {
 	corrupt := func(info pebble.DataCorruptionInfo) {
 		o.Log.Error("the journal is damaged", "path", info.Path, "details", info.Details)
 	}
-	p.EventListener = &pebble.EventListener{DataCorruption: corrupt, BackgroundError: datadir.BackgroundErrors(o.Log, "journal")}
+	p.EventListener = &pebble.EventListener{DataCorruption: corrupt, BackgroundError: datadir.NewBackground(o.Log, "journal").Met}
 	return p
 }

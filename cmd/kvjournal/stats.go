@@ -46,6 +46,12 @@ func statsTable(out printer) (show func([]byte) error, end func()) {
 		out.row(w, "index", fmt.Sprintf("%s%s; at offset %s, %s behind", bytesOf(s.Index.Bytes), perEvent(s.Index.BytesPerEvent, nil), number(s.Index.AppliedOffset), number(s.Index.Lag)))
 		if r := s.Recorder; r != nil {
 			out.row(w, "recorder", fmt.Sprintf("up %d s, buffer %s of %s", r.UptimeSeconds, bytesOf(uint64(r.BufferBytes)), bytesOf(uint64(r.BufferMaxBytes))))
+			switch p := r.Paused; {
+			case p != nil:
+				out.row(w, "PAUSED", fmt.Sprintf("since %s: %s free on the disk, --min-free is %s", clock(&p.Since), bytesOf(p.FreeBytes), bytesOf(r.MinFreeBytes)))
+			case r.DiskFull:
+				out.row(w, "DISK FULL", "nothing can be written until there is room")
+			}
 		}
 		if len(s.Sources) == 0 {
 			out.row(w, "sources", "none yet")

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -259,24 +258,4 @@ func (f *readFile) ReadAt(b []byte, at int64) (int, error) {
 		time.Sleep(brake)
 	}
 	return n, err
-}
-
-// sayEvery bounds how often the log tells of errors in the background.
-const sayEvery = 10 * time.Second
-
-// BackgroundErrors takes what a database meets in the background and tries again at once: it is said now and then, with how often it came.
-func BackgroundErrors(log *slog.Logger, database string) func(error) {
-	var mu sync.Mutex
-	var said time.Time
-	times := 0
-	return func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		times++
-		if log == nil || time.Since(said) < sayEvery {
-			return
-		}
-		log.Error("work in the background failed and is tried again", "database", database, "error", err, "times", times)
-		said, times = time.Now(), 0
-	}
 }

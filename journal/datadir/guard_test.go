@@ -3,6 +3,7 @@ package datadir
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -220,5 +221,20 @@ func TestGuardSyncsBeforeAMarker(t *testing.T) {
 	names, err := mem.CrashClone(vfs.CrashCloneCfg{}).List("/")
 	if err != nil || len(names) != 1 || names[0] != "MANIFEST-000007" {
 		t.Errorf("left: %q, %v", names, err)
+	}
+}
+
+// TestBackgroundSaysItNowAndThen: a compaction that fails all the time does not fill the log.
+func TestBackgroundSaysItNowAndThen(t *testing.T) {
+	var out strings.Builder
+	b := NewBackground(slog.New(slog.NewTextHandler(&out, nil)), "index")
+	for range 1000 {
+		b.Met(unix.EIO)
+	}
+	if n, last := b.Errors(); n != 1000 || last != unix.EIO {
+		t.Errorf("%d, %v", n, last)
+	}
+	if n := strings.Count(out.String(), "database=index"); n != 1 {
+		t.Errorf("said %d times", n)
 	}
 }
