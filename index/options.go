@@ -121,7 +121,7 @@ func (o Options) pebble(fs vfs.FS, readOnly bool) *pebble.Options {
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       l0Stop,
 		LBaseMaxBytes:               128 << 20,
-		MaxOpenFiles:                500,
+		MaxOpenFiles:                datadir.MaxOpenFiles(),
 		BytesPerSync:                1 << 20,
 		FlushDelayDeleteRange:       10 * time.Second,
 		DisableAutomaticCompactions: o.Passing,

@@ -85,7 +85,7 @@ func (o Options) pebble(fs vfs.FS) *pebble.Options {
 		Logger:                      datadir.Logger(o.Log, "journal", o.Fatal),
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       l0Stop,
-		MaxOpenFiles:                500,
+		MaxOpenFiles:                datadir.MaxOpenFiles(),
 		BytesPerSync:                1 << 20,
 		WALBytesPerSync:             1 << 20,
 		FlushDelayDeleteRange:       10 * time.Second,

@@ -177,3 +177,61 @@ func TestFullDiskForReal(t *testing.T) {
 	rec.stop(t)
 	sameAfterRebuild(t, dir, readJournal(t, dir).objects)
 }
+
+// A disk whose syncs take as long as they like: messages wait in the buffer, questions are answered, and nothing is lost. (What is lost when the
+// buffer is full is recorder_slow: e2e_slow_test.go.)
+func TestSlowDiskFillsTheBuffer(t *testing.T) {
+	t.Parallel()
+	w := newWire(t, 1000).bind("")
+	dir, disk, s, stop := onDisk(t, w, 0)
+	w.send(5)
+	recordedSeq(t, dir, 5)
+	goOn := disk.Stop()
+	w.send(300)
+	eventually(t, "messages wait for the disk", func() bool { return disk.Stalled() > 0 && s.Recorder().BufferBytes > 50_000 })
+	if st := stats(t, dir); st.Messages != 5 {
+		t.Errorf("%d messages are acknowledged that no disk has", st.Messages)
+	}
+	lookupLines(t, dir, "", []object{{"default", "k1"}})
+	goOn()
+	recordedSeq(t, dir, 305)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if all := gaps(t, dir); len(all) > 0 {
+		t.Errorf("gaps %+v", all)
+	}
+}
+
+// With hardly any descriptors a recorder says so, or records: never less than it acknowledged.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	_, endpoint := simulate(t, "--rate", "5000", "--objects", "500")
+	recordedWith := 0
+	for _, most := range []string{"8", "16", "24", "64", "255", "256", "300"} {
+		dir := dataDir(t)
+		rec := start(t, "/bin/sh", "-c", `ulimit -n "$0"; exec "$@"`, most, kvjournalBinary, "record", "--dir", dir, "--endpoint", endpoint)
+		var acked uint64
+		eventually(t, "it ends, or records", func() bool {
+			st, ok := tryStats(t, dir)
+			if ok {
+				acked = max(acked, st.DurableOffset)
+			}
+			return !rec.running() || ok && st.Events > 3000
+		})
+		if rec.running() {
+			recordedWith++
+			rec.stop(t)
+		} else if said := rec.talk.String(); strings.Contains(said, "goroutine ") || !strings.Contains(strings.ToLower(said), "too many open files") {
+			t.Errorf("with %s descriptors it ended with exit %d:\n%s", most, rec.cmd.ProcessState.ExitCode(), said)
+		}
+		if acked > 0 {
+			if st := stats(t, dir); st.DurableOffset < acked {
+				t.Errorf("with %s descriptors: offset %d was acknowledged, the journal ends at %d", most, acked, st.DurableOffset)
+			}
+		}
+	}
+	if recordedWith == 0 {
+		t.Error("it records with none of these numbers")
+	}
+}

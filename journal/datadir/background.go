@@ -35,7 +35,7 @@ func (b *Background) Met(err error) {
 	if b.log == nil || time.Since(b.said) < sayEvery {
 		return
 	}
-	b.log.Error("work in the background failed and is tried again", "database", b.database, "error", err, "times", b.times)
+	b.log.Error("work in the background failed and is tried again", "database", b.database, "error", err.Error(), "times", b.times)
 	b.said, b.times = time.Now(), 0
 }
 

@@ -49,15 +49,16 @@ func remedyFor(a action, err error) remedy {
 	return end
 }
 
-// passes reports whether an error goes away when others give something back: space, quota, descriptors.
+// passes reports whether an error goes away when something is given back: space, quota, descriptors.
 func passes(err error) bool {
-	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || descriptors(err)
 }
+
+// descriptors reports whether there are none left. Most are this process's own: it waits for those of questions that end, not for long.
+func descriptors(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+
+// descriptorTries is how often an operation is tried that found no descriptor.
+const descriptorTries = 10
 
 // GuardOptions of a Guard.
 type GuardOptions struct {
@@ -119,7 +120,7 @@ func (g *Guard) do(a action, what, path string, try func() error) error {
 // await tries again until it works, or there is no time any more. It returns the last error.
 func (g *Guard) await(a action, path string, err error, try func() error) error {
 	if g.waiting.Add(1) == 1 {
-		g.o.Log.Error("nothing can be written; waiting until it can, recording stalls", "why", err, "file", path, "database", g.o.Database,
+		g.o.Log.Error("nothing can be written; waiting until it can, recording stalls", "why", err.Error(), "file", path, "database", g.o.Database,
 			"what_to_do", "free space on the disk (or descriptors: ulimit -n); it goes on by itself")
 	}
 	begun := time.Now()
@@ -130,7 +131,7 @@ func (g *Guard) await(a action, path string, err error, try func() error) error 
 	}()
 	again := time.NewTicker(g.o.Every)
 	defer again.Stop()
-	for remedyFor(a, err) == await {
+	for tries := 0; remedyFor(a, err) == await && (tries < descriptorTries || !descriptors(err)); tries++ {
 		select {
 		case <-g.o.Until:
 			return err

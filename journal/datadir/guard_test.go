@@ -178,6 +178,19 @@ func TestGuardTellsFatal(t *testing.T) {
 	}
 }
 
+// TestGuardDoesNotAwaitDescriptorsForEver: most are the process's own.
+func TestGuardDoesNotAwaitDescriptorsForEver(t *testing.T) {
+	var f told
+	tries := 0
+	g := NewGuard(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		tries++
+		return unix.EMFILE
+	})), GuardOptions{Fatal: f.fatal, Until: make(chan struct{}), Every: time.Millisecond})
+	if _, err := g.Create("f", vfs.WriteCategoryUnspecified); !errors.Is(err, unix.EMFILE) || tries != 1+descriptorTries || !strings.Contains(f.all(), "too many open files") {
+		t.Errorf("%v behind %d tries, fatal %q", err, tries, f.all())
+	}
+}
+
 // TestGuardPassesReadErrors: a question that meets one has an error; nothing ends.
 func TestGuardPassesReadErrors(t *testing.T) {
 	mem := vfs.NewMem()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 	"github.com/kvjournal/kvjournal/query"
@@ -80,6 +81,9 @@ func Record(ctx context.Context, c Config) (*Service, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := datadir.CheckDescriptors(); err != nil {
+		return nil, err
 	}
 	c.Recorder.Log = c.Log
 	if c.FS == nil {
