@@ -112,6 +112,9 @@ func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, e
 		return nil, nil, fmt.Errorf("making the index: %w: %w", err, ErrRebuild) // a file lies in its place
 	}
 	db, err := openPebble(path, o)
+	if datadir.Passes(err) { // nothing is wrong with the index
+		return nil, nil, fmt.Errorf("opening %s: %w", path, err)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening %s: %w: %w", path, err, ErrRebuild)
 	}

@@ -43,14 +43,14 @@ func remedyFor(a action, err error) remedy {
 	switch {
 	case err == nil || a == reads || a == removes:
 		return passOn
-	case (a == makes || a == writes) && passes(err):
+	case (a == makes || a == writes) && Passes(err):
 		return await
 	}
 	return end
 }
 
-// passes reports whether an error goes away when something is given back: space, quota, descriptors.
-func passes(err error) bool {
+// Passes reports whether an error goes away when something is given back: space, quota, descriptors.
+func Passes(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || descriptors(err)
 }
 

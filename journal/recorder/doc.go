@@ -13,6 +13,7 @@
 //  4. Facts of others (polls, readings) are added by the writer too, between two records (Recorder.Do): there is one order.
 //  5. A source may have several endpoints. All are received; only the one that delivers is in doubt when its connection breaks.
 //  6. When Run returns nil, everything received is durable.
+//  7. A pause for want of room (Room) is a stop and a start: all that was received is durable, and what is lost meanwhile is recorder_down.
 //
 // A commit takes all that the buffer holds, up to 2 MiB, while at most two commits wait for their sync: so a group is one message when
 // little comes, and grows under load.
