@@ -31,8 +31,16 @@ type outcome struct {
 // TestEachFault makes the i-th operation of a run fail, for each i, and then of the next run, until there were as many faults as were asked
 // for: once or from then on. The run may end with an error or by Fatal, each with a message that says what failed and where, or go on; it must
 // not panic or hang. Then the directory opens, and all that was acknowledged is there.
-func TestEachFault(t *testing.T) {
-	seed, todo := firstSeed(t), points(t, usualPoints)
+func TestEachFault(t *testing.T) { eachFault(t, points(t, usualPoints), (*run).life) }
+
+// TestEachFaultOfAnImport is TestEachFault with an import of the whole stream.
+func TestEachFaultOfAnImport(t *testing.T) {
+	eachFault(t, max(10, points(t, usualPoints)/5), (*run).importAll)
+}
+
+func eachFault(t *testing.T, todo int, live func(*run) error) {
+	t.Helper()
+	seed := firstSeed(t)
 	one := int64(-1) // KVJOURNAL_FAULT: this operation of the first run only
 	if text := os.Getenv("KVJOURNAL_FAULT"); text != "" {
 		var err error
@@ -42,14 +50,14 @@ func TestEachFault(t *testing.T) {
 	}
 	counts, begun, told := map[string]int{}, time.Now(), time.Now()
 	for done := 0; done < todo && !t.Failed(); seed++ {
-		total := allOperations(seed)
+		total := allOperations(seed, live)
 		every := max(1, total/int64(todo-done))
 		i := int64(seed % uint64(every))
 		if one >= 0 {
 			i, todo = one, 1
 		}
 		for ; i < total && done < todo && !t.Failed(); i += every {
-			how, fault, err := faultRun(seed, i)
+			how, fault, err := faultRun(seed, i, live)
 			if err != nil {
 				t.Errorf("KVJOURNAL_SEED=%d KVJOURNAL_FAULT=%d: %v: %v", seed, i, fault, err)
 			}
@@ -64,11 +72,11 @@ func TestEachFault(t *testing.T) {
 }
 
 // faultRun lives a life in which operation i fails, and looks at what it left.
-func faultRun(seed uint64, i int64) (how string, fault *faultfs.Nth, err error) {
+func faultRun(seed uint64, i int64, live func(*run) error) (how string, fault *faultfs.Nth, err error) {
 	rng := rand.New(rand.NewPCG(seed, uint64(i)))
 	fault = &faultfs.Nth{N: i, All: rng.IntN(2) == 0, Err: errnos[rng.IntN(len(errnos))], Skip: above}
 	mem := faultfs.NewCrashable()
-	end, r, err := lifeOf(seed, errorfs.Wrap(mem, fault))
+	end, r, err := lifeOf(seed, mem, fault, live)
 	if err != nil {
 		fault.Freeze()
 		return "hung", fault, err
@@ -89,9 +97,11 @@ func faultRun(seed uint64, i int64) (how string, fault *faultfs.Nth, err error) 
 	return how, fault, nil
 }
 
-// above skips the one operation whose failure is taken: a directory above the data that may be passed but not read cannot be synced, so
+// above skips what may fail unnoticed where it is not permitted: a directory above the data that may be passed but not read cannot be synced, so
 // that a loss of power may take the data directory itself.
-func above(op errorfs.Op) bool { return op.Kind == errorfs.OpOpenDir && op.Path == "/" }
+func above(op errorfs.Op) bool {
+	return op.Path == "/" && (op.Kind == errorfs.OpOpenDir || op.Kind == errorfs.OpFileSync)
+}
 
 // judge says how a life ended, and what is wrong with that.
 func judge(end outcome, fault *faultfs.Nth) (how, said string, err error) {
@@ -114,13 +124,16 @@ func judge(end outcome, fault *faultfs.Nth) (how, said string, err error) {
 }
 
 // lifeOf lives until it ends or Fatal is told. Who tells Fatal never goes on, as in a process that ends there.
-func lifeOf(seed uint64, fs vfs.FS) (outcome, *run, error) {
+func lifeOf(seed uint64, mem vfs.FS, fault *faultfs.Nth, live func(*run) error) (outcome, *run, error) {
 	ends := make(chan outcome, 100)
-	r := newRun(seed, fs, func(m string) {
+	r := newRun(seed, errorfs.Wrap(mem, fault), func(m string) {
 		ends <- outcome{fatal: m}
 		select {}
 	})
-	go func() { ends <- outcome{err: r.life()} }()
+	if err := r.writeCapture(mem); err != nil {
+		return outcome{}, r, err
+	}
+	go func() { ends <- outcome{err: live(r)} }()
 	select {
 	case end := <-ends:
 		return end, r, nil
@@ -130,8 +143,10 @@ func lifeOf(seed uint64, fs vfs.FS) (outcome, *run, error) {
 }
 
 // allOperations counts about how many file operations a run makes, those that only read too.
-func allOperations(seed uint64) int64 {
-	counter := &faultfs.Nth{N: -1, Skip: above}
-	_ = newRun(seed, errorfs.Wrap(faultfs.NewCrashable(), counter), nil).life()
+func allOperations(seed uint64, live func(*run) error) int64 {
+	counter, mem := &faultfs.Nth{N: -1, Skip: above}, faultfs.NewCrashable()
+	r := newRun(seed, errorfs.Wrap(mem, counter), nil)
+	_ = r.writeCapture(mem)
+	_ = live(r)
 	return max(counter.Ops(), 1)
 }
