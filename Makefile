@@ -7,6 +7,7 @@ MASTER ?=
 DURATION ?=
 # Tests that kill, soak or measure take their size from here.
 KILLS ?= 20
+POINTS ?= 1000
 FUZZTIME ?= 30s
 HOURS ?= 1
 OUT ?= soak
@@ -62,8 +63,9 @@ doubts: build ## how long a million doubts take to resolve with the master, unde
 reconcile: setup ## ten minutes of losses and restarts beside a master: nothing confirmed is wrong
 	KVJOURNAL_RECONCILE=10m go test -run 'ReconcileUnderLosses' -timeout 30m -v ./cmd/kvjournal
 
-crash: setup ## kill -9 of a real recorder under load, KILLS=20 times
-	KVJOURNAL_KILLS=$(KILLS) go test -run 'Kill' -timeout 60m -v ./cmd/kvjournal
+crash: setup ## crash and break a directory at POINTS=1000 operations each, then kill -9 a real recorder under load KILLS=20 times
+	KVJOURNAL_POINTS=$(POINTS) go test -count=1 -timeout 120m -v ./query/internal/storm
+	KVJOURNAL_KILLS=$(KILLS) go test -count=1 -run 'Kill9' -timeout 120m -v ./cmd/kvjournal
 
 soak: setup ## HOURS=1 of load, losses, restarts, readings, questions and backups; memory and latencies, plotted in OUT=soak
 	KVJOURNAL_SOAK=$(HOURS)h KVJOURNAL_SOAK_OUT=$(abspath $(OUT)) go test -run '^TestSoak$$' -timeout 0 -v ./cmd/kvjournal

@@ -54,7 +54,7 @@ type Index struct {
 // KnownTo returns the offset up to which the index in dir was applied, 0 where it is missing or cannot be read.
 func KnownTo(dir string, o Options) uint64 {
 	o = o.withDefaults()
-	db, err := pebble.Open(o.FS.PathJoin(dir, folder), o.pebble(true))
+	db, err := datadir.OpenPebble(o.FS.PathJoin(dir, folder), o.pebble(o.FS, true))
 	if err != nil {
 		return 0
 	}
@@ -67,7 +67,7 @@ func KnownTo(dir string, o Options) uint64 {
 // nothing to do.
 func Current(j *journal.Journal, o Options) bool {
 	o = o.withDefaults()
-	db, err := pebble.Open(o.FS.PathJoin(j.Dir(), folder), o.pebble(true))
+	db, err := datadir.OpenPebble(o.FS.PathJoin(j.Dir(), folder), o.pebble(o.FS, true))
 	if err != nil {
 		return false
 	}
@@ -112,6 +112,9 @@ func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, e
 		return nil, nil, fmt.Errorf("making the index: %w: %w", err, ErrRebuild) // a file lies in its place
 	}
 	db, err := openPebble(path, o)
+	if datadir.Passes(err) { // nothing is wrong with the index
+		return nil, nil, fmt.Errorf("opening %s: %w", path, err)
+	}
 	if err != nil {
 		if what := newerDatabase(err.Error()); what != "" {
 			return nil, nil, newerIndex(path, what)

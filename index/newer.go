@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
@@ -24,7 +23,7 @@ func Newer(dir string, o Options) error {
 	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	db, err := pebble.Open(path, o.pebble(true))
+	db, err := datadir.OpenPebble(path, o.pebble(o.FS, true))
 	if err != nil {
 		if what := newerDatabase(err.Error()); what != "" {
 			return newerIndex(path, what)

@@ -22,10 +22,11 @@ const l0Stop = 200
 // first compaction to end, to look for obsolete files: with a second's or a minute's work left over from a crash, a restart would take
 // that long. So none begins before it is open; the next flush lets them.
 func openPebble(path string, o Options) (*pebble.DB, error) {
+	guard := datadir.NewGuard(o.FS, datadir.GuardOptions{Database: "index", Fatal: o.Fatal, Until: o.RoomUntil, Every: o.RoomEvery, Log: o.Log})
 	open := func(ready bool) (*pebble.DB, error) {
 		var compacting atomic.Bool
 		compacting.Store(ready)
-		p := o.pebble(false)
+		p := o.pebble(guard, false)
 		p.CompactionConcurrencyRange = func() (lower, upper int) {
 			if !compacting.Load() {
 				return 0, 1 // Pebble divides by the upper bound
@@ -36,19 +37,19 @@ func openPebble(path string, o Options) (*pebble.DB, error) {
 		p.Experimental.L0CompactionConcurrency = 1 << 20
 		p.Experimental.CompactionDebtConcurrency = 1 << 60
 		p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return 0 }
-		db, err := pebble.Open(path, p)
+		db, err := datadir.OpenPebble(path, p)
 		compacting.Store(true)
 		return db, err
 	}
 	db, err := open(false)
-	if err != nil || db.Metrics().Levels[0].Sublevels < l0Stop-8 {
-		return db, err
+	if err == nil && db.Metrics().Levels[0].Sublevels >= l0Stop-8 {
+		// So much is left over that writes would wait for a compaction that only a flush lets begin.
+		if err := db.Close(); err != nil {
+			return nil, err
+		}
+		db, err = open(true)
 	}
-	// So much is left over that writes would wait for a compaction that only a flush lets begin.
-	if err := db.Close(); err != nil {
-		return nil, err
-	}
-	return open(true)
+	return db, err
 }
 
 // Options of an index. The zero value is right for a program that records.
@@ -74,6 +75,11 @@ type Options struct {
 	Log *slog.Logger
 	// Fatal is told when the storage fails in a way after which nothing can be written. nil: datadir.Exit.
 	Fatal datadir.FatalFunc
+	// RoomUntil and RoomEvery: as for a journal.
+	RoomUntil <-chan struct{}
+	RoomEvery time.Duration
+
+	background *datadir.Background // of this index, in all its databases
 }
 
 func (o Options) withDefaults() Options {
@@ -95,12 +101,15 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.background == nil {
+		o.background = datadir.NewBackground(o.Log, "index")
+	}
 	return o
 }
 
-func (o Options) pebble(readOnly bool) *pebble.Options {
+func (o Options) pebble(fs vfs.FS, readOnly bool) *pebble.Options {
 	p := &pebble.Options{
-		FS:                          datadir.Unlocked(o.FS),
+		FS:                          datadir.Unlocked(fs),
 		ReadOnly:                    readOnly,
 		DisableWAL:                  true,
 		Cache:                       o.Cache,
@@ -112,7 +121,7 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       l0Stop,
 		LBaseMaxBytes:               128 << 20,
-		MaxOpenFiles:                500,
+		MaxOpenFiles:                datadir.MaxOpenFiles(),
 		BytesPerSync:                1 << 20,
 		FlushDelayDeleteRange:       10 * time.Second,
 		DisableAutomaticCompactions: o.Passing,
@@ -139,7 +148,7 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 	p.Experimental.SpanPolicyFunc = func([]byte) (pebble.SpanPolicy, []byte, error) {
 		return pebble.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil
 	}
-	p.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
+	p.EventListener = &pebble.EventListener{BackgroundError: o.background.Met, DataCorruption: func(info pebble.DataCorruptionInfo) {
 		o.Log.Error("the index is damaged; it will be rebuilt from the journal at the next start", "path", info.Path, "details", info.Details)
 	}}
 	return p

@@ -11,6 +11,8 @@ const (
 	settledSublevels = 4
 	// mostlyFresh: where L0 has more than this share of the bytes, all is compacted at once.
 	mostlyFresh = 4
+	// settleTries is how often a compaction may fail: Pebble itself never gives up.
+	settleTries = 5
 )
 
 // Settle compacts what was just written, so that an index that is left at rest answers as fast as it can: with tables of L0 on top of each
@@ -22,10 +24,16 @@ func (x *Index) Settle(ctx context.Context) error {
 	if x.gone != nil {
 		return x.gone
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go x.giveUp(ctx, stop)
 	m := x.db.Metrics()
 	total := m.Total()
 	if l0 := &m.Levels[0]; l0.TablesSize*mostlyFresh >= total.TablesSize {
 		if err := x.db.Compact(ctx, []byte{0}, []byte{0xff}, true); err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
 			return fmt.Errorf("compacting the index: %w", err)
 		}
 		return nil
@@ -35,9 +43,27 @@ func (x *Index) Settle(ctx context.Context) error {
 	for x.db.Metrics().Levels[0].Sublevels > settledSublevels {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("compacting the index: %w", context.Cause(ctx))
 		case <-look.C:
 		}
 	}
 	return nil
+}
+
+// giveUp ends ctx, by stop, when compactions have failed too often.
+func (x *Index) giveUp(ctx context.Context, stop context.CancelCauseFunc) {
+	before, _ := x.opts.background.Errors()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if n, last := x.opts.background.Errors(); n >= before+settleTries {
+			stop(last)
+			return
+		}
+	}
 }

@@ -5,39 +5,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/faultfs"
 )
-
-// crashFS is a MemFS that may be cloned at any moment: MemFS takes its own lock twice in these operations, and can
-// deadlock with a clone that waits in between (PEBBLE.md).
-type crashFS struct {
-	*vfs.MemFS
-	mu sync.RWMutex
-}
-
-func newCrashFS() *crashFS { return &crashFS{MemFS: vfs.NewCrashableMem()} }
-
-func (c *crashFS) Link(old, name string) error {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.MemFS.Link(old, name)
-}
-
-func (c *crashFS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.MemFS.ReuseForWrite(old, name, category)
-}
-
-func (c *crashFS) clone(rng *rand.Rand, percent int) *vfs.MemFS {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
-}
 
 // afterCrash opens what a crash left and compares it: everything acknowledged is there, what else is there is what was
 // appended next, and nothing was invented.
@@ -88,7 +62,7 @@ func afterCrash(t *testing.T, fs vfs.FS, m *model, acknowledged uint64, s *strea
 func TestCrashes(t *testing.T) {
 	rng := randomSource(t)
 	for round := range 2 + questions(20) {
-		fs := newCrashFS()
+		fs := faultfs.NewCrashable()
 		o := testOptions(fs)
 		o.BlockRaw = []int{400, 4000}[rng.IntN(2)]
 		o.HeadEvery = time.Millisecond
@@ -110,7 +84,7 @@ func TestCrashes(t *testing.T) {
 			percent := []int{0, 0, 30, 70, 100}[rng.IntN(5)]
 			acknowledged := j.Durable()
 			var left *vfs.MemFS
-			within(t, "CrashClone", func() { left = fs.clone(rng, percent) })
+			within(t, "CrashClone", func() { left = fs.Clone(rng, percent) })
 			afterCrash(t, left, m, acknowledged, s, rng)
 			if err := j.Sync(); err != nil {
 				t.Fatal(err)
@@ -124,18 +98,18 @@ func TestCrashes(t *testing.T) {
 // them; and what a crash leaves of a directory that was being made can be used again.
 func TestCrashOfANewDirectory(t *testing.T) {
 	rng := randomSource(t)
-	fs := newCrashFS()
+	fs := faultfs.NewCrashable()
 	j := mustOpen(t, testOptions(fs), 0)
 	s, m := newStream(t, rng, j, 1), &model{}
 	m.appendMany(t, j, s, 3, 1)
-	afterCrash(t, fs.clone(rng, 0), m, m.last(), s, rng)
+	afterCrash(t, fs.Clone(rng, 0), m, m.last(), s, rng)
 }
 
 // TestCrashWhileSealing: the old blocks or the new one, and every record, whichever moment the crash takes.
 func TestCrashWhileSealing(t *testing.T) {
 	rng := randomSource(t)
 	for _, percent := range []int{0, 50, 100} {
-		fs := newCrashFS()
+		fs := faultfs.NewCrashable()
 		o := testOptions(fs)
 		o.BlockRaw = 800
 		j := mustOpen(t, o, 0)
@@ -155,7 +129,7 @@ func TestCrashWhileSealing(t *testing.T) {
 			default:
 			}
 			if len(clones) < 200 {
-				clones = append(clones, fs.clone(rng, percent))
+				clones = append(clones, fs.Clone(rng, percent))
 			}
 		}
 		after := blockFirsts(t, j)

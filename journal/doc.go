@@ -17,6 +17,9 @@
 // survives a crash of the process and of the machine. Behind it are at most two commits: what was received in the last
 // few milliseconds.
 //
+// A commit on a full disk waits for room where Options.RoomUntil says so; any other failed write is told to Options.Fatal, and is the last
+// (datadir.Guard). A new database appears by a rename, whole or not at all.
+//
 // # Bytes
 //
 // DIR/journal/ is a Pebble database. The first byte of a key names its family (keys.go); numbers in keys are big-endian, times

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 
@@ -202,7 +203,10 @@ func TestSyncErrorEndsTheJournal(t *testing.T) {
 	for _, seal := range []bool{false, true} {
 		mem := vfs.NewMem()
 		fs := newSyncFS(mem)
-		j := mustOpen(t, testOptions(fs), 0)
+		o := testOptions(fs)
+		fatal := make(chan string, 100)
+		o.Fatal = func(m string) { fatal <- m } // it returns, so that the journal's own refusal is seen
+		j := mustOpen(t, o, 0)
 		s, m := newStream(t, rng, j, 2), &model{}
 		m.appendMany(t, j, s, 40, 10)
 		durable, totals := j.Durable(), j.Stats().Totals
@@ -216,6 +220,9 @@ func TestSyncErrorEndsTheJournal(t *testing.T) {
 				t.Errorf("Sync: %v, want the cause", err)
 			}
 		})
+		if m := <-fatal; !strings.Contains(m, "journal: syncing /data/journal/") || !strings.Contains(m, broken.Error()) {
+			t.Errorf("Fatal was told %q", m)
+		}
 		for range 3 {
 			if err := m.tryAppend(j, s, 3); !errors.Is(err, broken) {
 				t.Errorf("Commit behind the failure: %v, want the cause", err)

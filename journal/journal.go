@@ -30,6 +30,7 @@ type Journal struct {
 	codec *codec
 	id    ID
 	lock  *datadir.Lock
+	guard *datadir.Guard
 
 	next   uint64 // offset of the next record; the appending goroutine's
 	clocks map[uint32]*clock
@@ -130,20 +131,25 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 
 func open(dir string, o Options) (*Journal, error) {
 	path := o.FS.PathJoin(dir, "journal")
-	if !o.ReadOnly {
-		if err := datadir.MakePrivate(o.FS, path); err != nil {
+	guard := o.guard()
+	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if o.ReadOnly {
+			return nil, fmt.Errorf("%s: %w: nothing was ever recorded", dir, datadir.ErrMissing)
+		}
+		if err := create(guard, dir, path, o); err != nil {
 			return nil, fmt.Errorf("making the journal: %w", err)
 		}
+	} else if !o.ReadOnly {
+		if err := datadir.MakePrivate(o.FS, path); err != nil {
+			return nil, fmt.Errorf("keeping the journal from others: %w", err)
+		}
 	}
-	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: nothing was ever recorded", dir, datadir.ErrMissing)
-	}
-	db, err := pebble.Open(path, o.pebble())
+	db, err := datadir.OpenPebble(path, o.pebble(guard))
 	if err != nil {
 		return nil, openError(path, err)
 	}
 	j := &Journal{
-		dir: dir, opts: o, db: db, clocks: map[uint32]*clock{}, sources: map[uint32]Source{},
+		dir: dir, opts: o, db: db, guard: guard, clocks: map[uint32]*clock{}, sources: map[uint32]Source{},
 		pending: make(chan commit, outstanding), slots: make(chan struct{}, outstanding),
 		moved: make(chan struct{}), sealWanted: make(chan struct{}, 1),
 	}
@@ -156,6 +162,29 @@ func open(dir string, o Options) (*Journal, error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+// create makes an empty database at path, whole or not at all: Pebble itself can leave one without a manifest, if a loss of power
+// comes before its first sync of the directory.
+func create(fs *datadir.Guard, dir, path string, o Options) error {
+	fresh := path + ".new"
+	if err := fs.RemoveAll(fresh); err != nil {
+		return err
+	}
+	if err := datadir.MakePrivate(fs, fresh); err != nil {
+		return err
+	}
+	db, err := datadir.OpenPebble(fresh, o.pebble(fs))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Close(), datadir.SyncDir(fs, fresh)); err != nil {
+		return err
+	}
+	if err := fs.Rename(fresh, path); err != nil {
+		return err
+	}
+	return datadir.SyncDir(fs, dir)
 }
 
 func openError(path string, err error) error {
@@ -329,6 +358,9 @@ func (j *Journal) Flush() error {
 	}
 	return j.db.Flush()
 }
+
+// WaitsForRoom reports whether a write waits because the disk is full.
+func (j *Journal) WaitsForRoom() bool { return j.guard.Waits() }
 
 // Close waits for the commits that are under way, stops the background work, and releases the lock.
 func (j *Journal) Close() error {

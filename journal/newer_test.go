@@ -112,7 +112,7 @@ func TestNewerJournalDoesNotOpen(t *testing.T) {
 	put := func(key, value []byte) {
 		t.Helper()
 		o := testOptions(fs).withDefaults()
-		db, err := pebble.Open(fs.PathJoin(testDir, "journal"), o.pebble())
+		db, err := pebble.Open(fs.PathJoin(testDir, "journal"), o.pebble(o.FS))
 		if err != nil {
 			t.Fatal(err)
 		}

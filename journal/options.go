@@ -10,6 +10,10 @@ import (
 	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
+// l0Stop is the number of L0 sublevels at which Pebble holds writes up. Tables of the journal hardly overlap, so it is met only where
+// compactions fail again and again, as on a bad sector: recording goes on then.
+const l0Stop = 1000
+
 // Options of a journal. The zero value is right for a program that records.
 type Options struct {
 	// FS holds all files. nil: the operating system's.
@@ -36,6 +40,10 @@ type Options struct {
 	Log *slog.Logger
 	// Fatal is told when the storage fails in a way after which nothing can be written. nil: datadir.Exit.
 	Fatal datadir.FatalFunc
+	// RoomUntil: a commit on a full disk waits for room until this is closed: the process wants to end. Then, or where it is nil, a
+	// full disk is told to Fatal. It is tried again every RoomEvery; 0: 1 s.
+	RoomUntil <-chan struct{}
+	RoomEvery time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -63,9 +71,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) pebble() *pebble.Options {
+// guard is the filesystem that the database is given.
+func (o Options) guard() *datadir.Guard {
+	return datadir.NewGuard(o.FS, datadir.GuardOptions{Database: "journal", Fatal: o.Fatal, Until: o.RoomUntil, Every: o.RoomEvery, Log: o.Log})
+}
+
+func (o Options) pebble(fs vfs.FS) *pebble.Options {
 	p := &pebble.Options{
-		FS:                          datadir.Unlocked(o.FS),
+		FS:                          datadir.Unlocked(fs),
 		ReadOnly:                    o.ReadOnly,
 		Cache:                       o.Cache,
 		FormatMajorVersion:          pebble.FormatTableFormatV6, // at least 20: a flipped bit in the log is an error, not a shorter log
@@ -73,7 +86,8 @@ func (o Options) pebble() *pebble.Options {
 		MemTableStopWritesThreshold: 2,
 		Logger:                      datadir.Logger(o.Log, "journal", o.Fatal),
 		L0CompactionThreshold:       4,
-		MaxOpenFiles:                500,
+		L0StopWritesThreshold:       l0Stop,
+		MaxOpenFiles:                datadir.MaxOpenFiles(),
 		BytesPerSync:                1 << 20,
 		WALBytesPerSync:             1 << 20,
 		FlushDelayDeleteRange:       10 * time.Second,
@@ -89,6 +103,6 @@ func (o Options) pebble() *pebble.Options {
 	corrupt := func(info pebble.DataCorruptionInfo) {
 		o.Log.Error("the journal is damaged", "path", info.Path, "details", info.Details)
 	}
-	p.EventListener = &pebble.EventListener{DataCorruption: corrupt}
+	p.EventListener = &pebble.EventListener{DataCorruption: corrupt, BackgroundError: datadir.NewBackground(o.Log, "journal").Met}
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/faultfs"
 )
 
 func readOnly(fs vfs.FS) Options {
@@ -20,7 +21,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	rng := randomSource(t)
 	for _, how := range []string{"log not flushed", "flushed", "sealed", "crashed"} {
 		t.Run(how, func(t *testing.T) {
-			crash := newCrashFS()
+			crash := faultfs.NewCrashable()
 			var fs vfs.FS = crash
 			j := mustOpen(t, testOptions(fs), 0)
 			s, m := newStream(t, rng, j, 2), &model{}
@@ -37,7 +38,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 			}
 			stats := j.Stats()
 			if how == "crashed" {
-				fs = crash.clone(rng, 0)
+				fs = crash.Clone(rng, 0)
 			} else {
 				mustClose(t, j)
 			}

@@ -71,8 +71,19 @@ type RecorderStats struct {
 	Sockets []SocketStats `json:"sockets,omitempty"`
 	// NativeBytes are held outside Go's heap: by ZeroMQ and the databases; left out where that is not known.
 	NativeBytes int64 `json:"native_bytes,omitempty"`
+	// MinFreeBytes: recording pauses while fewer are free on the disk. Paused is left out while it records.
+	MinFreeBytes uint64       `json:"min_free_bytes"`
+	Paused       *PausedStats `json:"paused,omitempty"`
+	// DiskFull: a write waits for room.
+	DiskFull bool `json:"disk_full,omitempty"`
 	// Masters are what the masters' counters said last.
 	Masters []MasterStats `json:"masters,omitempty"`
+}
+
+// PausedStats tell of a pause of the recording, for want of room on the disk.
+type PausedStats struct {
+	Since     Time   `json:"since"`
+	FreeBytes uint64 `json:"free_bytes"`
 }
 
 // MasterStats are the counters of one master. LastSeq is what they amount to: the number of the last message that it sent or dropped.

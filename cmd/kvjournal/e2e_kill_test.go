@@ -1,6 +1,11 @@
 package main
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,12 +13,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/query"
 )
 
-// kills is how often TestKill9UnderLoad kills, and killEvents how many events are recorded between two kills.
+// killEvents is how many events are recorded between two kills, at least.
 const killEvents = 50_000
 
+// killsALife is how many kills a directory lives through before all of it is looked at, and another begins.
+const killsALife = 10
+
+// truthMoments is at how many moments of a life the answers are held against the truth.
+const truthMoments = 3
+
+// kills is how often TestKill9UnderLoad kills.
 func kills(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("KVJOURNAL_KILLS")
@@ -27,52 +40,252 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// A recorder that is killed under load keeps what it acknowledged, and numbers what comes behind it.
-func TestKill9UnderLoad(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	n := kills(t)
-	_, endpoint := simulate(t, "--rate", "60000", "--objects", "20000", "--seed", "7")
-	var events, durable uint64
-	for kill := range n {
-		rec := record(t, dir, endpoint)
-		st := stats(t, dir)
-		if st.DurableOffset < durable || st.Events < events {
-			t.Fatalf("kill %d: durable offset %d and %d events were acknowledged; behind the restart %d and %d", kill, durable, events, st.DurableOffset, st.Events)
+// killSeed says which seed a storm has; KVJOURNAL_SEED sets it.
+func killSeed(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64() >> 1
+	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("KVJOURNAL_SEED: %v", err)
 		}
-		before := max(events, st.Events)
-		eventually(t, "events are recorded", func() bool {
-			st = stats(t, dir)
-			return st.Events >= before+killEvents
-		})
-		events, durable = st.Events, st.DurableOffset
-		rec.kill9(t)
-		if st, ok := tryStats(t, dir); kill%2 == 0 && (!ok || st.DurableOffset < durable || st.Events < events) {
-			t.Fatalf("kill %d: durable offset %d and %d events were acknowledged; at rest %+v", kill, durable, events, st)
-		}
-		t.Logf("kill %d at offset %d, %d events", kill+1, durable, events)
 	}
-	rec := record(t, dir, endpoint)
-	before := stats(t, dir).Events
-	eventually(t, "events are recorded", func() bool { return stats(t, dir).Events > before })
-	rec.stop(t)
+	t.Logf("KVJOURNAL_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
 
-	journal := readJournal(t, dir) // fails on a hole in the offsets, and on what does not decode
-	st := stats(t, dir)
-	if journal.events != st.Events || journal.messages != st.Messages || journal.last != st.DurableOffset || st.Events < events {
-		t.Errorf("the journal holds %+v, stats say %+v", journal, st)
+// loads are the publishers of the lives, in turn. Where the truth is kept, no confirmed answer may differ from it.
+var loads = []struct {
+	name   string
+	sim    []string
+	truth  bool
+	master bool
+	causes []string // beside those that a kill and a start may have
+}{
+	{"a plain load", []string{"--rate", "60000"}, true, false, nil},
+	{"restarts of the publisher", []string{"--rate", "50000", "--restart-every", "4s"}, true, false, []string{"publisher_restart", "disconnected", "reconnect"}},
+	{"a queue that drops", []string{"--rate", "40000", "--queue-capacity", "300", "--burst", "60000"}, true, false, nil},
+	{"a master beside, that changes things silently", []string{"--rate", "40000", "--silent-removals", "20"}, false, true, []string{"tail_loss", "silent", "reconnect"}},
+}
+
+// TestKill9UnderLoad kills a recorder under load at random moments, with at least 50,000 events between, and starts it again: all that was
+// acknowledged is there, as it was, and no offset is used twice. Behind each tenth kill and the last a rebuild is killed too, every answer and gap
+// equals that of an index computed anew, and what is confirmed is true.
+func TestKill9UnderLoad(t *testing.T) {
+	rng, todo, begun := killSeed(t), kills(t), time.Now()
+	for life, done := 0, 0; done < todo; life++ {
+		n := min(killsALife, todo-done)
+		load := &loads[life%len(loads)]
+		// A subtest each: its processes end with it.
+		if !t.Run(fmt.Sprintf("life %d: %s", life+1, load.name), func(t *testing.T) {
+			l := newKilled(t, rng, life)
+			for kill := range n {
+				l.kill()
+				t.Logf("kill %d of %d at offset %d, %d events, %v", done+kill+1, todo, l.durable, l.events, time.Since(begun).Round(time.Second))
+			}
+			l.look(n)
+		}) {
+			return
+		}
+		done += n
 	}
-	if st.Index.Lag != 0 || st.Damaged != 0 {
-		t.Errorf("stats %+v", st)
+}
+
+// killed is a directory and what is known of it.
+type killed struct {
+	t        *testing.T
+	rng      *rand.Rand
+	dir      string
+	life     int
+	sim      *process
+	endpoint string
+	truth    string // file, empty: none
+	args     []string
+
+	durable, events uint64   // as stats showed last
+	sums            []uint64 // of the records between two kills
+	ends            []uint64 // offsets of those sums' ends
+}
+
+func newKilled(t *testing.T, rng *rand.Rand, life int) *killed {
+	l := &killed{t: t, rng: rng, life: life, dir: filepath.Join(t.TempDir(), "data")}
+	load := &loads[life%len(loads)]
+	args := append([]string{"--objects", "3000", "--seed", strconv.Itoa(1 + rng.IntN(1000))}, load.sim...)
+	if load.truth {
+		l.truth = filepath.Join(t.TempDir(), "truth")
+		args = append(args, "--truth", l.truth)
 	}
-	all := gaps(t, dir)
-	causes := onlyCauses(t, all, "recorder_down", "late_join", "publisher_queue")
-	if causes["recorder_down"] != n || causes["late_join"] != 1 {
-		t.Errorf("%d kills, gaps %v", n, causes)
+	if load.master {
+		args = append(args, "--admin", "127.0.0.1:0")
 	}
-	if !slices.IsSortedFunc(all, func(a, b query.GapOut) int { return int(a.FirstOffsetAfter) - int(b.FirstOffsetAfter) }) {
+	l.sim, l.endpoint = simulate(t, args...)
+	if load.master {
+		l.args = []string{"--master", adminOf(t, l.sim)}
+	}
+	return l
+}
+
+// kill starts the recorder, lets it record, and kills it at a random moment.
+func (l *killed) kill() {
+	l.t.Helper()
+	rec := record(l.t, l.dir, l.endpoint, l.args...)
+	st := stats(l.t, l.dir)
+	l.acknowledged(st, "behind the restart")
+	before := max(l.events, st.Events)
+	eventually(l.t, "events are recorded", func() bool {
+		st = stats(l.t, l.dir)
+		return st.Events >= before+killEvents
+	})
+	l.durable, l.events = st.DurableOffset, st.Events
+	time.Sleep(time.Duration(l.rng.IntN(200)) * time.Millisecond) // a random moment, no condition
+	rec.kill9(l.t)
+	if l.rng.IntN(2) == 0 {
+		l.sum()
+	}
+	if l.rng.IntN(4) == 0 {
+		l.acknowledged(stats(l.t, l.dir), "at rest")
+	}
+}
+
+func (l *killed) acknowledged(st *query.StatsOut, when string) {
+	l.t.Helper()
+	if head := headOf(l.t, l.dir); st.DurableOffset < max(l.durable, head) || st.Events < l.events {
+		l.t.Fatalf("LOST: durable offset %d (head file %d) and %d events were acknowledged; %s %d and %d", l.durable, head, l.events, when, st.DurableOffset, st.Events)
+	}
+}
+
+// headOf is what the head file knows to be durable.
+func headOf(t *testing.T, dir string) uint64 {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "head"))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	if err != nil || len(b) != 40 {
+		t.Fatalf("head file: %d bytes, %v", len(b), err)
+	}
+	return binary.BigEndian.Uint64(b[24:])
+}
+
+// sum adds the sum of what came since the last one.
+func (l *killed) sum() {
+	l.t.Helper()
+	from := uint64(0)
+	if len(l.ends) > 0 {
+		from = l.ends[len(l.ends)-1]
+	}
+	end, sum := sumRecords(l.t, l.dir, from, 0)
+	if end < l.durable {
+		l.t.Fatalf("LOST: the journal ends at %d, %d was acknowledged", end, l.durable)
+	}
+	l.ends, l.sums = append(l.ends, end), append(l.sums, sum)
+}
+
+// sumRecords sums headers and frames of the records behind from, up to to (0: all), and fails where one is missing.
+func sumRecords(t *testing.T, dir string, from, to uint64) (end, sum uint64) {
+	t.Helper()
+	j, err := journal.OpenReadOnly(dir, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if to == 0 {
+		to = j.Durable()
+	}
+	hash := fnv.New64a()
+	var b *journal.Block
+	var frames [][]byte
+	for end = from; end < to; {
+		if b, err = j.NextBlock(b, end); err != nil {
+			t.Fatalf("LOST: behind offset %d of %d: %v", end, to, err)
+		}
+		for i := range b.Len() {
+			offset := b.First + uint64(i)
+			if offset <= end {
+				continue
+			}
+			if offset != end+1 {
+				t.Fatalf("LOST: offset %d comes behind %d", offset, end)
+			}
+			if frames, err = b.Frames(i, frames[:0], new([8]byte)); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(hash, "%d %+v", offset, *b.Header(i))
+			for _, f := range frames {
+				hash.Write(f)
+			}
+			if end = offset; end == to {
+				break
+			}
+		}
+	}
+	return end, hash.Sum64()
+}
+
+// look looks at all of the directory, behind so many kills.
+func (l *killed) look(kills int) {
+	t := l.t
+	rec := record(t, l.dir, l.endpoint, l.args...)
+	st := stats(t, l.dir)
+	l.acknowledged(st, "behind the last restart")
+	eventually(t, "events are recorded", func() bool { return stats(t, l.dir).Events > st.Events })
+	rec.stop(t)
+	from := uint64(0)
+	for i, end := range l.ends {
+		if _, sum := sumRecords(t, l.dir, from, end); sum != l.sums[i] {
+			t.Fatalf("WRONG: the records from %d to %d are others than they were", from+1, end)
+		}
+		from = end
+	}
+	all := readJournal(t, l.dir) // fails on a hole in the offsets, and on what does not decode
+	st = stats(t, l.dir)
+	if all.events != st.Events || all.messages != st.Messages || all.last != st.DurableOffset || st.Events < l.events || st.Index.Lag != 0 || st.Damaged != 0 {
+		t.Errorf("the journal holds %+v, stats say %+v", all, st)
+	}
+	l.losses(kills)
+	objects := all.objects
+	l.rng.Shuffle(len(objects), func(a, b int) { objects[a], objects[b] = objects[b], objects[a] })
+	objects = objects[:min(len(objects), 2000)]
+	l.true(objects)
+	rebuild := start(t, kvjournalBinary, "rebuild", "--dir", l.dir)
+	time.Sleep(time.Duration(l.rng.IntN(1500)) * time.Millisecond) // a random moment, no condition
+	if rebuild.running() {
+		rebuild.kill9(t)
+	}
+	sameAfterRebuild(t, l.dir, objects)
+}
+
+// losses checks the gaps behind so many kills.
+func (l *killed) losses(kills int) {
+	t := l.t
+	losses := gaps(t, l.dir)
+	causes := onlyCauses(t, losses, append([]string{"recorder_down", "recorder_slow", "late_join", "publisher_queue", "transport"}, loads[l.life%len(loads)].causes...)...)
+	if causes["recorder_down"] > kills || causes["late_join"] > 1 || causes["publisher_restart"] == 0 && causes["recorder_down"] != kills {
+		t.Errorf("%d kills, gaps %v", kills, causes)
+	}
+	if !slices.IsSortedFunc(losses, func(a, b query.GapOut) int { return int(a.FirstOffsetAfter) - int(b.FirstOffsetAfter) }) {
 		t.Error("gaps are not in the order of their offsets")
 	}
-	sameAfterRebuild(t, dir, journal.objects)
+}
+
+// true holds confirmed answers against what the publisher's store held.
+func (l *killed) true(objects []object) {
+	t := l.t
+	if l.truth == "" {
+		return
+	}
+	f, err := os.Open(l.truth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	truth := readTruth(t, f)
+	l.rng.Shuffle(len(truth), func(a, b int) { truth[a], truth[b] = truth[b], truth[a] })
+	confirmed := 0
+	for _, n := range judgeAll(t, l.dir, truth[:min(len(truth), truthMoments)], objects) {
+		confirmed += n.confirmed
+	}
+	t.Logf("%d confirmed answers are true, at %d moments", confirmed, min(len(truth), truthMoments))
 }
 
 // sameAfterRebuild compares all answers and gaps of the index with those of one computed anew.

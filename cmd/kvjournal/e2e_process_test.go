@@ -207,3 +207,18 @@ func simulateOn(t *testing.T, bind string, args ...string) (p *process, endpoint
 	})
 	return p, endpoint
 }
+
+var adminOn = regexp.MustCompile(`admin API on (http://[0-9.]+:[0-9]+)`)
+
+// adminOf waits for the admin URL of a mooncakesim.
+func adminOf(t *testing.T, p *process) (url string) {
+	t.Helper()
+	eventually(t, "the publisher tells its admin URL", func() bool {
+		m := adminOn.FindStringSubmatch(p.talk.String())
+		if m != nil {
+			url = m[1]
+		}
+		return m != nil
+	})
+	return url
+}

@@ -25,6 +25,7 @@ type recordFlags struct {
 	sources   []string
 	bufferMiB int64
 	bounds    bounds
+	minFree   string
 	master    service.MasterConfig
 	tokenFile string
 	caFile    string
@@ -40,7 +41,10 @@ func newRecord() *cobra.Command {
 same --dir while it runs. It ends at Ctrl-C or SIGTERM, when all that was received is durable.
 
 What "durable offset" shows survives kill -9 and a loss of power; at most what was received in the last few milliseconds
-does not.`,
+does not.
+
+While less than --min-free is free on the disk, recording pauses: gaps lists what is lost meanwhile as recorder_down. On a disk that is full
+all the same it stalls until there is room. Any other failure of the disk ends it with exit code 1.`,
 		Example: `  kvjournal record --endpoint tcp://master:5557 --master http://master:9003 --dir /var/lib/kvjournal
   kvjournal record --source name=a,endpoint=tcp://m1:5557 \
       --source name=b,endpoint=tcp://m2:5557,master=http://m2:9003
@@ -58,13 +62,17 @@ does not.`,
 			if err := f.bounds.check(); err != nil {
 				return usageError(err)
 			}
+			minFree, err := f.leastFree(cmd.Flags().Changed("min-free"))
+			if err != nil {
+				return usageError(err)
+			}
 			if f.duration < 0 {
 				return usageError(fmt.Errorf("--duration %v: must not be negative", f.duration))
 			}
 			if err := f.readMaster(); err != nil {
 				return err
 			}
-			return runRecord(cmd, &f, sources)
+			return runRecord(cmd, &f, sources, minFree)
 		},
 	}
 	dirFlag(cmd, &f.dir)
@@ -73,6 +81,7 @@ does not.`,
 	cmd.Flags().StringArrayVar(&f.sources, "source", nil, "a source: name=NAME,endpoint=ADDRESS[,endpoint=…][,master=URL,…]; repeatable")
 	cmd.Flags().Int64Var(&f.bufferMiB, "buffer", recorder.DefaultBuffer>>20, "MiB of messages that may wait for the disk; when full, nothing is read")
 	f.bounds.flags(cmd)
+	cmd.Flags().StringVar(&f.minFree, "min-free", defaultMinFree, "pause while less is free on the disk of DIR, and go on by itself; questions are\nanswered meanwhile. 0: never. (default on disks below 20 GiB: a twentieth)")
 	cmd.Flags().DurationVar(&f.master.PollEvery, "poll-every", service.DefaultPollEvery, "how often a master's counters are asked for")
 	cmd.Flags().DurationVar(&f.master.AuditEvery, "audit-every", 15*time.Minute, "how often all that is confirmed is compared with the master; 0: never")
 	cmd.Flags().StringVar(&f.tokenFile, "master-token-file", "", "file with a bearer token for the masters")
@@ -196,7 +205,7 @@ const memoryLimit = 160 << 20
 // collect all the time, and take the processor from everything else.
 const readingMemory = 64 << 20
 
-func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfig) error {
+func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfig, minFree uint64) error {
 	ctx := cmd.Context()
 	if f.duration > 0 {
 		var cancel context.CancelFunc
@@ -216,6 +225,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 	log := slog.New(slog.NewTextHandler(status, nil))
 	s, err := service.Record(ctx, service.Config{
 		Dir: f.dir, Sources: sources, Log: log, Recorder: f.bounds.options(f.bufferMiB << 20), Master: f.master,
+		MinFree: minFree,
 	})
 	if err != nil {
 		return err
@@ -326,6 +336,9 @@ func statusText(st *service.Status, rate uint64) string {
 		if so.Connected {
 			connected++
 		}
+	}
+	if p := st.Paused; p != nil {
+		return fmt.Sprintf("PAUSED: %s free, --min-free %s  durable offset %s", bytesOf(p.Free), bytesOf(p.Least), number(st.Durable))
 	}
 	return fmt.Sprintf("%d of %d connected  %s events/s  %s events, durable offset %s  index %s behind  buffer %s",
 		connected, len(st.Sockets), number(rate), number(st.Events), number(st.Durable), number(st.Durable-min(st.Durable, st.Applied)), bytesOf(uint64(st.Buffered)))

@@ -51,6 +51,12 @@ func statsTable(out printer) (show func([]byte) error, end func()) {
 					out.say("last trouble  " + socketTrouble(so))
 				}
 			}
+			switch p := r.Paused; {
+			case p != nil:
+				out.row(w, "PAUSED", fmt.Sprintf("since %s: %s free on the disk, --min-free is %s", clock(&p.Since), bytesOf(p.FreeBytes), bytesOf(r.MinFreeBytes)))
+			case r.DiskFull:
+				out.row(w, "DISK FULL", "nothing can be written until there is room")
+			}
 		}
 		if len(s.Sources) == 0 {
 			out.row(w, "sources", "none yet")

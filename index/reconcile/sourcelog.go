@@ -37,6 +37,9 @@ func (l *SourceLog) do(ctx context.Context, f func(*recorder.Feed, *journal.Grou
 		s = feed.Standing()
 		return nil
 	})
+	if errors.Is(err, recorder.ErrPaused) {
+		err = ErrDisconnected
+	}
 	if err != nil {
 		return recorder.Standing{}, err
 	}

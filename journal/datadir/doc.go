@@ -5,7 +5,7 @@
 //	DIR/claim         flock, exclusive: held by a writer (record, import, rebuild) for as long as it runs; its text
 //	                  names the process
 //	DIR/access        flock, shared by readers at rest and by the writer; exclusive: a command that brings the index up
-//	DIR/journal/      the log, a Pebble database
+//	DIR/journal/      the log, a Pebble database; journal.new/ while it is made
 //	DIR/index/        what is computed from it, a Pebble database; index.new/ while it is rebuilt
 //	DIR/head          the newest offset that was acknowledged, so that a lost tail of the log is found out
 //	DIR/live.json     where the running recorder listens
@@ -34,6 +34,12 @@
 //     may be torn, and is not printed.
 //  3. A command that brings the index up to the journal needs the access lock for itself; it gives way when a claim
 //     appears. A starting writer waits that long.
+//
+// # A disk that fails
+//
+// Pebble is told of no failed write (Guard): it would panic, or try a flush again for ever. A full disk is a slow disk: in a recorder the
+// write waits until there is room, and what arrives meanwhile waits in the buffer, then at the publisher. Any other failure
+// ends the process with exit code 1 and a message (Exit). What was acknowledged was synced before, so the directory opens as it is.
 //
 // Pebble's own lock is an fcntl lock, which is lost when any file descriptor of the lock file is closed, and a
 // read-only open takes it too. So Pebble is given a filesystem whose Lock does nothing (Unlocked), and these locks

@@ -148,7 +148,7 @@ func WriteFile(fs vfs.FS, dir, name string, content []byte) error {
 	return nil
 }
 
-// SyncDir syncs a directory: the names in it.
+// SyncDir makes sure that what was made, renamed or removed in dir survives a crash.
 func SyncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {

@@ -1,11 +1,15 @@
 package datadir
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
+	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -61,4 +65,55 @@ func (l *PebbleLogger) Errorf(format string, args ...any) {
 // Fatalf ends the process: Pebble cannot go on.
 func (l *PebbleLogger) Fatalf(format string, args ...any) {
 	l.fatal(l.database + ": " + fmt.Sprintf(format, args...))
+}
+
+// OpenPebble is pebble.Open without its panics. One comes where a directory cannot be synced (atomicfs.Marker): that is an error too. Another
+// comes from work in the background behind an Open that failed, which has taken the caches away from it. Such work begins early only
+// where a log is replayed: so that is done first, without it.
+func OpenPebble(path string, o *pebble.Options) (*pebble.DB, error) {
+	if !o.ReadOnly && hasLog(o.FS, path) {
+		alone := o.Clone()
+		alone.DisableTableStats, alone.DisableAutomaticCompactions = true, true
+		db, err := openPebble(path, alone)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(db.Flush(), db.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return openPebble(path, o)
+}
+
+// hasLog reports whether a write-ahead log is there that is not empty.
+func hasLog(fs vfs.FS, path string) bool {
+	names, err := fs.List(path)
+	if err != nil {
+		return false
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		if info, err := fs.Stat(fs.PathJoin(path, name)); err != nil || info.Size() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func openPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		failed, isError := p.(error)
+		var bug runtime.Error
+		if !isError || errors.As(failed, &bug) {
+			panic(p)
+		}
+		db, err = nil, failed
+	}()
+	return pebble.Open(path, o)
 }

@@ -22,8 +22,12 @@ func (r *Recorder) Do(ctx context.Context, source uint32, f func(*Feed, *journal
 		last uint64 // what must be durable
 		err  error
 	}
+	if r.Paused() != nil {
+		return ErrPaused
+	}
 	done := make(chan outcome, 1)
-	r.buf.Push(subscribe.Item{Call: func() {
+	s := r.now.Load()
+	s.buf.Push(subscribe.Item{Call: func() {
 		err := f(r.feeds[i], r.group)
 		last := r.group.Last()
 		r.after = append(r.after, func(failed error) { done <- outcome{last, errors.Join(err, failed)} })
@@ -35,8 +39,8 @@ func (r *Recorder) Do(ctx context.Context, source uint32, f func(*Feed, *journal
 		}
 		_, err := r.j.WaitDurable(ctx, o.last-1)
 		return err
-	case <-r.done:
-		return ErrStopped
+	case <-s.done:
+		return s.why
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -15,6 +15,7 @@
 //  6. When Run returns nil, everything received is durable.
 //  7. What a publisher sends beyond the bounds is never skipped silently: a batch of too many events is stored, marked and counted as
 //     damage is (event.TooMany); a message too large to be taken, or that makes libzmq hold too much, breaks the connection (native.go).
+//  8. A pause for want of room (Room) is a stop and a start: all that was received is durable, and what is lost meanwhile is recorder_down.
 //
 // A commit takes all that the buffer holds, up to 2 MiB, while at most two commits wait for their sync: so a group is one message when
 // little comes, and grows under load.

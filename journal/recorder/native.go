@@ -42,7 +42,7 @@ func (r *Recorder) watchNative(ctx context.Context, most int64) {
 			broke, trim = now, true
 			all := r.Status()
 			if i := suspect(all); i >= 0 {
-				r.subs[i].GiveUp(fmt.Errorf("connection given up: %d MiB are held outside Go's heap, at most %d may be (--native-memory): a message without end, or more of large ones than can be written",
+				r.now.Load().subs[i].GiveUp(fmt.Errorf("connection given up: %d MiB are held outside Go's heap, at most %d may be (--native-memory): a message without end, or more of large ones than can be written",
 					held>>20, most>>20))
 			}
 		}

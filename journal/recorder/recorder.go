@@ -39,6 +39,8 @@ type Options struct {
 	Log *slog.Logger
 	// Subscribe are the options of every socket; source, endpoint and logger are set by the recorder.
 	Subscribe subscribe.Options
+	// Room says when recording pauses for want of room on the disk. The zero value: never.
+	Room Room
 }
 
 // Recorder receives from the sockets of its sources and appends to the journal. While it runs it is the journal's one
@@ -46,24 +48,37 @@ type Options struct {
 type Recorder struct {
 	j     *journal.Journal
 	log   *slog.Logger
-	buf   *subscribe.Buffer
+	o     Options
 	zctx  *zmq.Context
 	feeds []*Feed
 	group *journal.Group // being filled; the writer's
 	after []func(error)  // to be called when it is committed; the writer's
-	done  chan struct{}  // closed when the writer has ended
 	// delivers are the numbers of the endpoints that deliver, by feed.
 	delivers []*atomic.Int64
 	native   int64    // bound of what is held outside Go's heap, negative: none
 	ids      []uint32 // of the feeds
-	subs     []*subscribe.Subscriber
-	lines    []line // of the subscribers
+	lines    []line   // of the subscribers
+	now      atomic.Pointer[stretch]
+
+	room     Room
+	paused   atomic.Pointer[Pause]
+	troubled string // why the room could not be told last; Run's and then watchRoom's
+}
+
+// stretch is a time without a pause: what is received in it goes through one buffer.
+type stretch struct {
+	buf  *subscribe.Buffer
+	subs []*subscribe.Subscriber
+	done chan struct{} // closed when it has ended
+	why  error         // of its end, for who asks too late
 }
 
 // line says what a subscriber receives: from which endpoint of which source.
 type line struct {
 	feed     int
 	endpoint int // journal.Source.Number
+	source   string
+	address  string
 }
 
 // New prepares a recorder of the sources, each with the endpoints of one master or of the masters of one HA group.
@@ -81,16 +96,19 @@ func New(j *journal.Journal, sources []journal.Source, o Options) (*Recorder, er
 	if err != nil {
 		return nil, fmt.Errorf("starting ZeroMQ: %w", err)
 	}
-	r := &Recorder{j: j, log: o.Log, buf: subscribe.NewBuffer(o.BufferBytes), zctx: zctx, done: make(chan struct{}), native: o.NativeBytes}
+	r := &Recorder{j: j, log: o.Log, o: o, native: o.NativeBytes, zctx: zctx, room: o.Room.withDefaults()}
 	for _, s := range sources {
-		if err := r.add(s, o); err != nil {
+		if err := r.add(s); err != nil {
 			return nil, errors.Join(err, zctx.Term())
 		}
+	}
+	if err := r.newStretch(); err != nil {
+		return nil, errors.Join(err, zctx.Term())
 	}
 	return r, nil
 }
 
-func (r *Recorder) add(s journal.Source, o Options) error {
+func (r *Recorder) add(s journal.Source) error {
 	if len(s.Endpoints) == 0 {
 		return fmt.Errorf("source %q has no endpoint", s.Name)
 	}
@@ -98,16 +116,9 @@ func (r *Recorder) add(s journal.Source, o Options) error {
 	if err != nil {
 		return err
 	}
-	feed.LimitEvents(o.MaxEvents)
+	feed.LimitEvents(r.o.MaxEvents)
 	for _, endpoint := range s.Endpoints {
-		so := o.Subscribe
-		so.Source, so.Endpoint, so.Logger = len(r.subs), endpoint, o.Log.With("source", s.Name)
-		sub, err := subscribe.New(r.zctx, r.buf, so)
-		if err != nil {
-			return fmt.Errorf("source %q: %w", s.Name, err)
-		}
-		r.subs = append(r.subs, sub)
-		r.lines = append(r.lines, line{len(r.feeds), s.Number(endpoint)})
+		r.lines = append(r.lines, line{len(r.feeds), s.Number(endpoint), s.Name, endpoint})
 	}
 	r.feeds, r.ids = append(r.feeds, feed), append(r.ids, s.ID)
 	r.delivers = append(r.delivers, new(atomic.Int64))
@@ -118,8 +129,53 @@ func (r *Recorder) add(s journal.Source, o Options) error {
 // Discard gives up a recorder that will not be run.
 func (r *Recorder) Discard() error { return r.zctx.Term() }
 
-// Run records until ctx ends or the journal fails. When it returns nil, all that was received is durable.
+// newStretch makes the buffer and the sockets of the next stretch.
+func (r *Recorder) newStretch() error {
+	s := &stretch{buf: subscribe.NewBuffer(r.o.BufferBytes), done: make(chan struct{})}
+	for i, l := range r.lines {
+		so := r.o.Subscribe
+		so.Source, so.Endpoint, so.Logger = i, l.address, r.log.With("source", l.source)
+		sub, err := subscribe.New(r.zctx, s.buf, so)
+		if err != nil {
+			return fmt.Errorf("source %q: %w", l.source, err)
+		}
+		s.subs = append(s.subs, sub)
+	}
+	r.now.Store(s)
+	return nil
+}
+
+// Run records until ctx ends or the journal fails, but for pauses (Options.Room). When it returns nil, all that was received is durable.
 func (r *Recorder) Run(ctx context.Context) error {
+	err := r.stretches(ctx)
+	return errors.Join(err, r.zctx.Term())
+}
+
+func (r *Recorder) stretches(ctx context.Context) error {
+	for first := true; ; first = false {
+		if r.awaitRoom(ctx) != nil && !first {
+			return nil
+		}
+		if !first {
+			if err := r.newStretch(); err != nil {
+				return err
+			}
+		}
+		err := r.record(ctx, r.now.Load())
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// record records until ctx ends, the journal fails, or the room is short.
+func (r *Recorder) record(ctx context.Context, s *stretch) (err error) {
+	defer func() {
+		if s.why = ErrStopped; err == nil && ctx.Err() == nil {
+			s.why = ErrPaused
+		}
+		close(s.done)
+	}()
 	g := r.j.NewGroup()
 	now := time.Now().UnixNano()
 	for _, f := range r.feeds {
@@ -132,12 +188,13 @@ func (r *Recorder) Run(ctx context.Context) error {
 
 	receiving, stopReceiving := context.WithCancel(ctx)
 	defer stopReceiving()
-	var subs sync.WaitGroup
-	failures := make([]error, len(r.subs))
-	for i, s := range r.subs {
+	var subs, watch sync.WaitGroup
+	watch.Go(func() { r.watchRoom(receiving, stopReceiving) })
+	failures := make([]error, len(s.subs))
+	for i, sub := range s.subs {
 		subs.Go(func() {
-			if err := s.Run(receiving); err != nil {
-				failures[i] = fmt.Errorf("receiving from %s: %w", s.Status().Endpoint, err)
+			if err := sub.Run(receiving); err != nil {
+				failures[i] = fmt.Errorf("receiving from %s: %w", sub.Status().Endpoint, err)
 				stopReceiving()
 			}
 		})
@@ -148,26 +205,26 @@ func (r *Recorder) Run(ctx context.Context) error {
 	// What the sockets gave is in the buffer when they return; the writer ends when it is empty.
 	go func() {
 		subs.Wait()
-		r.buf.Close()
+		s.buf.Close()
 	}()
-	err := r.write()
-	close(r.done)
+	err = r.write(s.buf)
 	stopReceiving()
 	if err != nil {
-		r.buf.Close() // nobody empties it any more
+		s.buf.Close() // nobody empties it any more
 	}
 	subs.Wait()
+	watch.Wait()
 	if err == nil {
 		err = r.finish()
 	}
-	return errors.Join(append([]error{err, r.zctx.Term()}, failures...)...)
+	return errors.Join(append([]error{err}, failures...)...)
 }
 
 // write moves items from the buffer into the journal until the buffer is closed and empty. One commit takes all that
 // arrived during the one before: so groups are small when little comes, and large under load.
-func (r *Recorder) write() error {
+func (r *Recorder) write(buf *subscribe.Buffer) error {
 	for {
-		items, err := r.buf.Pop(context.Background(), commitBytes)
+		items, err := buf.Pop(context.Background(), commitBytes)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -223,10 +280,10 @@ func (r *Recorder) Connected(source uint32) bool {
 	if feed < 0 {
 		return false
 	}
-	delivers := int(r.delivers[feed].Load())
+	delivers, subs := int(r.delivers[feed].Load()), r.now.Load().subs
 	for i, l := range r.lines {
 		if l.feed == feed && l.endpoint == delivers {
-			return r.subs[i].Status().Connected
+			return subs[i].Status().Connected
 		}
 	}
 	return false
@@ -243,8 +300,9 @@ func (r *Recorder) Delivers(source uint32) int {
 
 // Status returns the state of each socket.
 func (r *Recorder) Status() []subscribe.Status {
-	out := make([]subscribe.Status, len(r.subs))
-	for i, s := range r.subs {
+	subs := r.now.Load().subs
+	out := make([]subscribe.Status, len(subs))
+	for i, s := range subs {
 		out[i] = s.Status()
 	}
 	return out
@@ -254,4 +312,7 @@ func (r *Recorder) Status() []subscribe.Status {
 func (r *Recorder) SourceOf(socket int) uint32 { return r.ids[r.lines[socket].feed] }
 
 // Buffered is how many bytes wait for the journal, and how many may at most.
-func (r *Recorder) Buffered() (bytes, most int64) { return r.buf.Bytes(), r.buf.Max() }
+func (r *Recorder) Buffered() (bytes, most int64) {
+	buf := r.now.Load().buf
+	return buf.Bytes(), buf.Max()
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -143,6 +144,19 @@ func progressOf(j *journal.Journal, o Options) func(uint64) {
 // writing on a full disk, and the question would never be answered.
 const roomToBringUp = 256 << 20
 
+// writable reports whether files can be made in dir, if it is there: a database whose files cannot be written ends the program.
+func writable(fs vfs.FS, dir string) error {
+	path := fs.PathJoin(dir, "probe.tmp")
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), fs.Remove(path))
+}
+
 // bringUp brings the index on disk up to the journal, if nobody else is there and the directory can be written. It gives
 // way to a writer that claims the directory meanwhile.
 func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
@@ -154,6 +168,9 @@ func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
 		return err
 	}
 	defer lock.Release()
+	if err := writable(o.FS, o.FS.PathJoin(j.Dir(), "index")); err != nil {
+		return err
+	}
 	ctx, giveWay := context.WithCancelCause(ctx)
 	defer giveWay(nil)
 	go func() {

@@ -11,6 +11,9 @@
 // Recording comes first: it starts before the index is open, goes on when the index or the socket fails, and has the
 // processor to itself while its buffer fills (the materializer waits).
 //
+// Where there is too little room on the disk recording pauses (Config.MinFree); the index may use half of what is left, so that it catches up, and
+// answers go on. On a full disk every write waits for room until the service ends.
+//
 // A directory at rest is not changed, but for an index that is behind its journal: that is brought up on disk if nobody else is there,
 // and in memory otherwise (datadir.Overlay), so that every reader has the same answers.
 package service

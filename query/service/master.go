@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -196,5 +197,8 @@ func (s *Service) tail(ctx context.Context, source uint32) (since int64, offset 
 		}
 		return nil
 	})
+	if errors.Is(err, recorder.ErrPaused) {
+		err = nil // what comes meanwhile is not heard: nothing is proven
+	}
 	return since, offset, err
 }

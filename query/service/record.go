@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 	"github.com/kvjournal/kvjournal/journal/subscribe"
@@ -36,7 +38,11 @@ type Config struct {
 	Recorder recorder.Options
 	// Master says how the sources' masters are asked.
 	Master MasterConfig
-	Log    *slog.Logger
+	// MinFree: recording pauses while fewer bytes are free on the disk of Dir. 0: never; then a full disk stalls it.
+	MinFree uint64
+	// FS; nil: the operating system's.
+	FS  vfs.FS
+	Log *slog.Logger
 }
 
 // Service records, indexes and answers, all in one process.
@@ -46,8 +52,12 @@ type Service struct {
 	journal *journal.Journal
 	rec     *recorder.Recorder
 	cache   *pebble.Cache
-	dir     string
-	masters []*masters
+	fs      vfs.FS
+	minFree uint64
+	// roomEvery is how often a full disk is tried again; 0: the default.
+	roomEvery time.Duration
+	dir       string
+	masters   []*masters
 
 	backups  sync.Mutex // held while one is taken
 	counted  query.CountCache
@@ -74,13 +84,26 @@ func Record(ctx context.Context, c Config) (*Service, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Recorder.Log = c.Log
-	j, cache, err := openJournal(ctx, c.Dir, "kvjournal record", false, Options{Log: c.Log})
-	if err != nil {
+	if err := datadir.CheckDescriptors(); err != nil {
 		return nil, err
 	}
-	s := &Service{log: c.Log, begun: time.Now(), journal: j, cache: cache, dir: c.Dir, opened: make(chan struct{}), done: make(chan struct{})}
+	c.Recorder.Log = c.Log
+	if c.FS == nil {
+		c.FS = vfs.Default
+	}
+	c.Recorder.Room = recorder.Room{Least: c.MinFree, Every: c.Recorder.Room.Every, Free: func() (uint64, error) {
+		usage, err := c.FS.GetDiskUsage(c.Dir)
+		return usage.AvailBytes, err
+	}}
+	s := &Service{log: c.Log, begun: time.Now(), fs: c.FS, minFree: c.MinFree, roomEvery: c.Recorder.Room.Every, dir: c.Dir, opened: make(chan struct{}), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(ctx)
+	var err error
+	s.journal, s.cache, err = openJournal(ctx, c.Dir, "kvjournal record", false, Options{FS: c.FS, Log: c.Log}, journal.Options{RoomUntil: s.ctx.Done(), RoomEvery: c.Recorder.Room.Every})
+	if err != nil {
+		s.cancel()
+		return nil, err
+	}
+	j, cache := s.journal, s.cache
 	if err := s.start(c); err != nil {
 		s.cancel()
 		err = errors.Join(err, j.Close())
@@ -178,7 +201,9 @@ func (s *Service) keepIndex(ctx context.Context) {
 			s.log.Error("the index failed, recording goes on", "error", err)
 		}
 	}
-	x, err := openIndex(s.journal, index.Options{Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver})
+	x, err := openIndex(s.journal, index.Options{
+		FS: s.fs, Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver, RoomUntil: s.ctx.Done(), RoomEvery: s.roomEvery,
+	})
 	if err != nil {
 		failed(err)
 		close(s.opened)
@@ -189,13 +214,19 @@ func (s *Service) keepIndex(ctx context.Context) {
 	failed(x.Follow(ctx))
 }
 
+// noRoomForIndex reports whether recording is paused and half of the room that it left is used up. Until then the index may catch up.
+func (s *Service) noRoomForIndex() bool {
+	p := s.rec.Paused()
+	return p != nil && p.Free < p.Least/2
+}
+
 // leaveToReceiver waits while the recorder's buffer fills, and for a while after: a receiver that was behind once is at its
 // limit, and what the index would take of the processor it would miss.
 func (s *Service) leaveToReceiver(ctx context.Context) {
 	const tick, calm = 2 * time.Millisecond, 5
 	for quiet := calm; ; quiet++ {
 		bytes, most := s.rec.Buffered()
-		if bytes > most/receiverFirst {
+		if bytes > most/receiverFirst || s.noRoomForIndex() {
 			quiet = 0
 		}
 		if quiet >= calm {
@@ -252,9 +283,13 @@ func (s *Service) Engine() (*query.Engine, error) {
 // Recorder implements httpapi.Source.
 func (s *Service) Recorder() *query.RecorderStats {
 	bytes, most := s.rec.Buffered()
-	st := &query.RecorderStats{BufferBytes: bytes, BufferMaxBytes: most, UptimeSeconds: int64(time.Since(s.begun).Seconds())}
-	st.NativeBytes = subscribe.NativeBytes()
-	st.Sockets = s.sockets()
+	st := &query.RecorderStats{
+		BufferBytes: bytes, BufferMaxBytes: most, UptimeSeconds: int64(time.Since(s.begun).Seconds()),
+		MinFreeBytes: s.minFree, DiskFull: s.journal.WaitsForRoom(), NativeBytes: subscribe.NativeBytes(), Sockets: s.sockets(),
+	}
+	if p := s.rec.Paused(); p != nil {
+		st.Paused = &query.PausedStats{Since: query.Time{Time: p.Since}, FreeBytes: p.Free}
+	}
 	for _, m := range s.masters {
 		st.Masters = append(st.Masters, m.stats()...)
 	}
@@ -267,6 +302,9 @@ func (s *Service) Rebuild(ctx context.Context, progress func(applied, total uint
 	if x == nil {
 		return errors.New("the recorder is just opening its index; ask again")
 	}
+	if p := s.rec.Paused(); p != nil {
+		return fmt.Errorf("%w: %d bytes are free, and a second index beside the old one needs some %d; free space first", recorder.ErrPaused, p.Free, x.Bytes())
+	}
 	return x.Rebuild(ctx, func(applied uint64) { progress(applied, s.journal.Durable()) })
 }
 
@@ -277,6 +315,7 @@ type Status struct {
 	Messages uint64
 	Applied  uint64
 	Buffered int64
+	Paused   *recorder.Pause // nil: it records
 	Sockets  []SocketStatus
 }
 
@@ -292,6 +331,7 @@ func (s *Service) Status() Status {
 	j := s.journal.Durables()
 	st := Status{Durable: j.Durable, Events: j.Totals.Events, Messages: j.Totals.Messages}
 	st.Buffered, _ = s.rec.Buffered()
+	st.Paused = s.rec.Paused()
 	if x := s.index.Load(); x != nil {
 		st.Applied = x.Applied()
 	}

@@ -25,7 +25,7 @@ type Writing struct {
 
 // OpenForWriting claims the directory for who (the command), making it if it is missing or empty.
 func OpenForWriting(ctx context.Context, dir, who string, o Options) (*Writing, error) {
-	j, cache, err := openJournal(ctx, dir, who, false, o)
+	j, cache, err := openJournal(ctx, dir, who, false, o, journal.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func OpenForWriting(ctx context.Context, dir, who string, o Options) (*Writing, 
 const cacheBytes = 64 << 20
 
 // openJournal claims the directory and opens its journal; with anew, whatever its index is: that will be computed anew.
-func openJournal(ctx context.Context, dir, who string, anew bool, o Options) (*journal.Journal, *pebble.Cache, error) {
+func openJournal(ctx context.Context, dir, who string, anew bool, o Options, jo journal.Options) (*journal.Journal, *pebble.Cache, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
@@ -64,7 +64,8 @@ func openJournal(ctx context.Context, dir, who string, anew bool, o Options) (*j
 		return nil, nil, err
 	}
 	cache := pebble.NewCache(cacheBytes)
-	j, err := journal.Open(dir, lock, index.KnownTo(dir, index.Options{FS: o.FS}), journal.Options{FS: o.FS, Log: o.Log, Cache: cache})
+	jo.FS, jo.Log, jo.Cache = o.FS, o.Log, cache
+	j, err := journal.Open(dir, lock, index.KnownTo(dir, index.Options{FS: o.FS}), jo)
 	if err != nil {
 		cache.Unref()
 		lock.Release()
@@ -132,7 +133,7 @@ func RebuildAtRest(ctx context.Context, dir string, o Options) (err error) {
 	if err := datadir.Check(o.FS, dir); err != nil {
 		return err
 	}
-	j, cache, err := openJournal(ctx, dir, "kvjournal rebuild", true, o)
+	j, cache, err := openJournal(ctx, dir, "kvjournal rebuild", true, o, journal.Options{})
 	if errors.Is(err, datadir.ErrLocked) {
 		return &LiveError{err.Error()}
 	}
