@@ -44,10 +44,9 @@ func readHead(fs vfs.FS, dir string, id ID) uint64 {
 	return binary.BigEndian.Uint64(b[24:32])
 }
 
-// keepHead writes the head file at most every HeadEvery while the durable offset moves, and once more at the end.
-func (j *Journal) keepHead() {
+// keepHead writes the head file, which says written, at most every HeadEvery while the durable offset moves, and once more at the end.
+func (j *Journal) keepHead(written uint64) {
 	defer j.background.Done()
-	written := uint64(0)
 	write := func() {
 		d := j.Durable()
 		if d == written {

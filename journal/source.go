@@ -54,7 +54,7 @@ func (j *Journal) scan(family byte, f func(k, v []byte) error) error {
 			return err
 		}
 	}
-	return it.Error()
+	return readError(0, it.Error())
 }
 
 // Sources lists the sources by id.
