@@ -113,6 +113,8 @@ type SourceState struct {
 	Reading *Place `json:"reading,omitempty"`
 	// Excepted counts the objects that its parts except so far.
 	Excepted uint64 `json:"excepted,omitempty"`
+	// Lost is the offset of the newest record of a loss in the journal itself, 0: none.
+	Lost uint64 `json:"lost,omitempty"`
 	// Readings counts those that ended.
 	Readings uint64 `json:"readings,omitempty"`
 	// Counters, from the beginning on.
