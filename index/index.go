@@ -85,6 +85,9 @@ func identity(j *journal.Journal) []byte {
 // directory's claim, or its access lock alone, or gives an Options.FS that keeps writes to itself.
 func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
 	o = o.withDefaults()
+	if err := j.Sound(); err != nil {
+		return nil, err
+	}
 	path := o.FS.PathJoin(j.Dir(), folder)
 	if _, err := o.FS.Stat(path); err != nil && !create {
 		return nil, fmt.Errorf("there is none: %w", ErrRebuild)

@@ -80,6 +80,9 @@ func (x *Index) awaitScans(ctx context.Context) {
 
 // build fills index.new/ from the journal.
 func build(ctx context.Context, j *journal.Journal, o Options, progress func(applied uint64)) (*Index, error) {
+	if err := j.Sound(); err != nil {
+		return nil, err
+	}
 	path := o.FS.PathJoin(j.Dir(), newFolder)
 	if err := o.FS.RemoveAll(path); err != nil {
 		return nil, fmt.Errorf("removing the rest of an earlier rebuild: %w", err)

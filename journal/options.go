@@ -10,6 +10,9 @@ import (
 	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
+// SharedCache is the size of the cache that a writer's two databases share, in bytes.
+const SharedCache = 64 << 20
+
 // Options of a journal. The zero value is right for a program that records.
 type Options struct {
 	// FS holds all files. nil: the operating system's.

@@ -147,12 +147,9 @@ func (j *Journal) Position(source uint32) (Position, error) {
 	if err != nil {
 		return Position{}, err
 	}
-	if len(v) < 8 {
-		return Position{}, &CorruptError{What: "state of a source is too short"}
-	}
-	p := Position{Last: binary.BigEndian.Uint64(v)}
-	if p.State, err = continuity.DecodeState(v[8:]); err != nil {
-		return Position{}, &CorruptError{What: err.Error()}
+	p, err := decodePosition(v)
+	if err != nil {
+		return Position{}, err
 	}
 	if p.Last != 0 {
 		b, err := j.blockAt(nil, p.Last)
@@ -167,6 +164,19 @@ func (j *Journal) Position(source uint32) (Position, error) {
 			return Position{}, err
 		}
 		p.State.SetLast(frames)
+	}
+	return p, nil
+}
+
+// decodePosition reads a row of family c; the last message's frames are not in it.
+func decodePosition(v []byte) (Position, error) {
+	if len(v) < 8 {
+		return Position{}, &CorruptError{What: "state of a source is too short"}
+	}
+	p := Position{Last: binary.BigEndian.Uint64(v)}
+	var err error
+	if p.State, err = continuity.DecodeState(v[8:]); err != nil {
+		return Position{}, &CorruptError{What: err.Error()}
 	}
 	return p, nil
 }

@@ -37,9 +37,6 @@ func OpenForWriting(ctx context.Context, dir, who string, o Options) (*Writing, 
 	return w, nil
 }
 
-// cacheBytes is the block cache that a writer's two databases share.
-const cacheBytes = 64 << 20
-
 func openJournal(ctx context.Context, dir, who string, o Options, jo journal.Options) (*journal.Journal, *pebble.Cache, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -51,7 +48,7 @@ func openJournal(ctx context.Context, dir, who string, o Options, jo journal.Opt
 	if err != nil {
 		return nil, nil, err
 	}
-	cache := pebble.NewCache(cacheBytes)
+	cache := pebble.NewCache(journal.SharedCache)
 	jo.FS, jo.Log, jo.Cache = o.FS, o.Log, cache
 	j, err := journal.Open(dir, lock, index.KnownTo(dir, index.Options{FS: o.FS}), jo)
 	if err != nil {
