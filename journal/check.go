@@ -163,7 +163,7 @@ func (o Options) written() (out []*pebble.Options) {
 
 // checkBlocks reads every block and every record.
 func (c *checker) checkBlocks(ctx context.Context) error {
-	next := uint64(0) // the offset that must come; 0: any
+	next := c.j.beginning() // the offset that must come
 	for {
 		it, err := c.j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(next), UpperBound: []byte{keyBlock + 1}})
 		if err != nil {
@@ -178,12 +178,12 @@ func (c *checker) checkBlocks(ctx context.Context) error {
 			return err
 		}
 		found, ok := nextReadable(next, c.seekBlock)
-		c.find(Finding{File: c.fileOf(bad), Offset: max(next, 1), What: fmt.Sprintf("blocks cannot be read: %v", bad), Next: NextRepair})
+		c.find(Finding{File: c.fileOf(bad), Offset: next, What: fmt.Sprintf("blocks cannot be read: %v", bad), Next: NextRepair})
 		if !ok {
 			return nil
 		}
 		if next < found {
-			c.lose(max(next, 1), found-1)
+			c.lose(next, found-1)
 		}
 		next = found
 	}
@@ -218,9 +218,9 @@ func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, next uint64
 			c.First = first
 		}
 		switch {
-		case next != 0 && first < next:
+		case first < next:
 			c.find(Finding{File: c.holder(it.Key()), Offset: first, What: fmt.Sprintf("a block that begins at offset %d lies over one that ends at %d", first, next-1), Next: NextRepair})
-		case next != 0 && first > next:
+		case first > next:
 			if told, err := b.tells(next); err != nil || !told {
 				c.lose(next, first-1)
 			}

@@ -50,7 +50,7 @@ func (c *checker) place(source uint32, first uint64) error {
 	key := placeKey(source, first)
 	if !s.begun {
 		s.begun = true
-		if v, err := c.j.get(key); err == nil && len(v) == 8 && c.First > 1 { // what was before is pruned
+		if v, err := c.j.get(key); err == nil && len(v) == 8 && c.j.beginning() > 1 { // what was before is pruned
 			s.clock.has, s.clock.highest = true, max(s.clock.highest, unordered(last8(v)))
 		}
 	}
@@ -218,7 +218,7 @@ const maxSpans = 1 << 20
 func (c *checker) checkSpans() error {
 	want := map[string][]byte{}
 	for id, s := range c.sources {
-		if s.many || c.First > 1 {
+		if s.many || c.j.beginning() > 1 {
 			c.find(Finding{File: folder, What: "the rows p are not compared: there are too many, or the beginning is pruned", Severity: Note, Next: "nothing"})
 			return nil
 		}
@@ -245,7 +245,7 @@ func (c *checker) checkSpans() error {
 }
 
 func (c *checker) checkTotals() {
-	if c.First <= 1 && c.totals != c.j.totals {
+	if c.j.beginning() == 1 && c.totals != c.j.totals {
 		c.row(metaTotals, 0, fmt.Sprintf("the totals are %+v, the records make %+v", c.j.totals, c.totals))
 	}
 }

@@ -63,3 +63,6 @@ func (b *Block) tells(first uint64) (bool, error) {
 func missing(first, last uint64) *CorruptError {
 	return &CorruptError{Offset: first, What: fmt.Sprintf("the records at offsets %d to %d are gone", first, last)}
 }
+
+// beginning is the offset that the journal must begin with.
+func (j *Journal) beginning() uint64 { return 1 }

@@ -48,7 +48,7 @@ const maxRanges = 1000
 // changed. knownTo is the offset that dir's index has applied. Memory does not grow with the journal, but the holes in it are held.
 func Repair(ctx context.Context, dir, to string, knownTo uint64, o Options, progress func(done, total uint64)) (Repaired, error) {
 	o = o.withDefaults()
-	r := &repairer{ctx: ctx, from: o.FS.PathJoin(dir, folder), dir: dir, o: o, progress: progress, sources: map[uint32]*salvaged{}}
+	r := &repairer{ctx: ctx, from: o.FS.PathJoin(dir, folder), dir: dir, o: o, progress: progress, beginning: 1, sources: map[uint32]*salvaged{}}
 	var err error
 	if r.codec, err = newCodec(); err != nil {
 		return r.Repaired, err
@@ -88,6 +88,7 @@ type repairer struct {
 	done, total uint64
 	id          ID
 	hasID       bool
+	beginning   uint64 // see Journal.beginning
 	known       uint64 // the newest offset of which something tells
 	holes       []hole
 	sources     map[uint32]*salvaged
@@ -219,6 +220,11 @@ func (r *repairer) live() map[uint64]bool {
 
 // table reads a table as far as it can be read, and goes on behind what cannot.
 func (r *repairer) table(path string, live bool) (bad, err error) {
+	defer func() {
+		if bad != nil && err == nil { // the blocks may be whole where the way to them is not
+			err = pebblefile.Carve(r.o.FS, path, pebble.DefaultComparer, func(row pebblefile.Row) error { return r.keep(row, live) })
+		}
+	}()
 	t, bad := pebblefile.OpenTable(r.o.FS, path, r.o.pebble())
 	if bad != nil {
 		return bad, nil

@@ -17,7 +17,7 @@ func (r *repairer) survey(knownTo uint64) error {
 	if err := r.surveyRows(); err != nil {
 		return err
 	}
-	next := uint64(1)
+	next := r.beginning
 	err := r.eachBlock(func(b *Block, from uint64) error {
 		if from > next {
 			if told, err := b.tells(next); err != nil || !told {

@@ -66,6 +66,7 @@ func (d Files) Check(ctx context.Context, files []File, progress func(bytes int6
 		case Log:
 			var tail Tail
 			tail, err = ReadLog(ctx, d.FS, path, f.Num, nil)
+			tail.Clean = tail.Err == nil // a log that is used again has what it held before behind its end
 			t.endsSo(tail)
 		case Manifest:
 			t.Idle = named && f.Name != manifest
