@@ -44,6 +44,9 @@ type Index struct {
 	applied atomic.Uint64
 	scans   atomic.Int64 // views that are open for long
 
+	rebuilding sync.Mutex    // held by Rebuild
+	generation atomic.Uint64 // how often the database was exchanged
+
 	a         *applier            // under writing
 	free      chan *journal.Block // blocks to read into, under writing
 	unflushed int
@@ -204,6 +207,9 @@ func readSources(db pebble.Reader) (map[uint32]*SourceState, error) {
 	}
 	return out, it.Error()
 }
+
+// Generation counts how often the index was exchanged for one computed anew.
+func (x *Index) Generation() uint64 { return x.generation.Load() }
 
 // Applied is the offset up to which the journal is in the index.
 func (x *Index) Applied() uint64 { return x.applied.Load() }

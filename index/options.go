@@ -164,7 +164,7 @@ func (o Options) pebble(readOnly bool) *pebble.Options {
 		return pebble.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil
 	}
 	p.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
-		o.Log.Error("the index is damaged", "path", info.Path, "details", info.Details)
+		o.Log.Error("the index is damaged", "path", info.Path, "details", info.Details.Error())
 		if o.Damaged != nil {
 			o.Damaged(fmt.Errorf("%s: %w", info.Path, info.Details))
 		}

@@ -28,6 +28,8 @@ func Create(ctx context.Context, j *journal.Journal, o Options, progress func(ap
 
 // Rebuild computes the index anew while this one goes on serving, then exchanges them; readers wait for the exchange only.
 func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) error {
+	x.rebuilding.Lock()
+	defer x.rebuilding.Unlock()
 	fresh, err := build(ctx, x.j, x.opts, progress)
 	if err != nil {
 		return err
@@ -56,6 +58,7 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	}
 	x.gone = nil
 	x.use(db, a)
+	x.generation.Add(1)
 	return nil
 }
 

@@ -88,7 +88,7 @@ func (o Options) pebble() *pebble.Options {
 		p.TargetFileSizes[i] = 32 << 20
 	}
 	corrupt := func(info pebble.DataCorruptionInfo) {
-		o.Log.Error("the journal is damaged", "path", info.Path, "details", info.Details)
+		o.Log.Error("the journal is damaged; recording goes on, "+WhatToDo, "path", info.Path, "details", info.Details.Error())
 	}
 	p.EventListener = &pebble.EventListener{DataCorruption: corrupt}
 	return p

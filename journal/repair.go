@@ -195,7 +195,7 @@ func (r *repairer) gather() error {
 		}
 		if bad != nil {
 			r.Unreadable = append(r.Unreadable, folder+"/"+f.Name)
-			r.o.Log.Warn("a part of a file cannot be read", "file", folder+"/"+f.Name, "why", bad)
+			r.o.Log.Warn("a part of a file cannot be read", "file", folder+"/"+f.Name, "why", bad.Error())
 		}
 		r.step(uint64(f.Size))
 	}

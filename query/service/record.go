@@ -52,6 +52,8 @@ type Service struct {
 	index    atomic.Pointer[index.Index]
 	indexErr atomic.Pointer[error]
 	opened   chan struct{} // closed when the index is open, or will not be
+	wounds   chan wounded  // damages of the index that are to be seen to
+	healing  sync.Mutex    // held while one is
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -77,7 +79,7 @@ func Record(ctx context.Context, c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{log: c.Log, begun: time.Now(), journal: j, cache: cache, dir: c.Dir, opened: make(chan struct{}), done: make(chan struct{})}
+	s := &Service{log: c.Log, begun: time.Now(), journal: j, cache: cache, dir: c.Dir, opened: make(chan struct{}), wounds: make(chan wounded, 1), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	if err := s.start(c); err != nil {
 		s.cancel()
@@ -167,7 +169,7 @@ func (s *Service) keepIndex(ctx context.Context) {
 			s.log.Error("the index failed, recording goes on", "error", err)
 		}
 	}
-	x, err := openIndex(s.journal, index.Options{Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver})
+	x, err := openIndex(s.journal, index.Options{Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver, Damaged: s.damaged})
 	if err != nil {
 		failed(err)
 		close(s.opened)
@@ -175,7 +177,8 @@ func (s *Service) keepIndex(ctx context.Context) {
 	}
 	s.index.Store(x)
 	close(s.opened)
-	failed(x.Follow(ctx))
+	s.work.Go(func() { s.keepHealing(ctx, x) })
+	failed(s.follow(ctx, x))
 }
 
 // leaveToReceiver waits while the recorder's buffer fills, and for a while after: a receiver that was behind once is at its

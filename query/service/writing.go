@@ -67,7 +67,7 @@ func openIndex(j *journal.Journal, o index.Options) (*index.Index, error) {
 		return x, err
 	}
 	if o.Log != nil {
-		o.Log.Warn("the index is computed anew from the journal", "reason", err)
+		o.Log.Warn("the index is computed anew from the journal", "reason", err.Error())
 	}
 	if err := index.Remove(j.Dir(), o); err != nil {
 		return nil, err
