@@ -91,7 +91,7 @@ func (s *checkedSource) differs(p *Position, several bool) string {
 		return fmt.Sprintf("its newest message is %d, the row says %d", s.at, p.Last)
 	case s.newest.Kind == TailLost:
 		return "" // the state is that of before the loss, and may know more than is left
-	case st.Epoch != s.newest.Epoch:
+	case max(st.Epoch, 1) != s.newest.Epoch:
 		return fmt.Sprintf("its epoch is %d, the row says %d", s.newest.Epoch, st.Epoch)
 	case st.HasTime != s.newest.HasTime || st.Time != s.newest.Time:
 		return fmt.Sprintf("its time is %d, the row says %d", s.newest.Time, st.Time)

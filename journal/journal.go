@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/pebblefile"
 )
 
 // ID names a journal for ever; the index remembers which journal it was computed from.
@@ -161,6 +162,11 @@ func open(dir string, o Options) (*Journal, error) {
 	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w: nothing was ever recorded", dir, datadir.ErrMissing)
 	}
+	if _, there := pebblefile.MarkerValue(s.files, "manifest"); !there && !o.ReadOnly {
+		if err := create(path, o); err != nil {
+			return nil, openError(path, err)
+		}
+	}
 	db, err := pebble.Open(path, o.pebble())
 	if err != nil {
 		return nil, openError(path, err)
@@ -196,6 +202,16 @@ const folder = "journal"
 
 // errNothing: there is a database, but nothing was ever written to it.
 var errNothing = fmt.Errorf("%w: nothing was ever recorded", datadir.ErrMissing)
+
+// create makes the database. Pebble begins its first log in its oldest format, in which a flipped bit looks like the end: so it is closed again
+// before anything is written to it.
+func create(path string, o Options) error {
+	db, err := pebble.Open(path, o.pebble())
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
 
 func openError(path string, err error) error {
 	if errors.Is(err, pebble.ErrDBDoesNotExist) {

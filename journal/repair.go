@@ -175,7 +175,7 @@ func (r *repairer) gather() error {
 			bad, err = r.table(path, live == nil || live[f.Num])
 		case pebblefile.Log:
 			var tail pebblefile.Tail
-			tail, err = pebblefile.ReadLog(r.ctx, r.o.FS, path, f.Num, func(b pebblefile.Batch) error {
+			tail, err = pebblefile.SalvageLog(r.ctx, r.o.FS, path, f.Num, func(b pebblefile.Batch) error {
 				return b.Rows(func(row pebblefile.Row, isRange bool) error {
 					if isRange {
 						return nil // of blocks that the sealer merged: they say the same

@@ -130,7 +130,7 @@ func TestDamagedIndex(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	imported(t, dir)
 	count := func() result {
-		r := kvjournal(t, "objects", "--dir", dir, "--at", "offset:9000", "--count", "--output", "json")
+		r := kvjournal(t, "objects", "--dir", dir, "--source", "night", "--at", "offset:9000", "--count", "--output", "json")
 		r.stdout = regexp.MustCompile(`"age_ms":\d+,"live":(true|false)`).ReplaceAllString(r.stdout, "")
 		return r
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
@@ -60,8 +61,28 @@ type Tail struct {
 // ReadLog calls f with the batches of a log, in order, up to the first that cannot be read. f keeps nothing of the batch.
 // err is f's, ctx's, or the file's.
 func ReadLog(ctx context.Context, fs vfs.FS, path string, num uint64, f func(Batch) error) (Tail, error) {
+	return records(ctx, fs, path, num, 0, batches(f))
+}
+
+// SalvageLog is ReadLog that goes on behind damage: behind what cannot be read but was synced, as later chunks prove. Where nothing proves
+// that, what lies behind was maybe never acknowledged, and its offsets may have been used again: there it ends. Tail is that of
+// the first stretch.
+func SalvageLog(ctx context.Context, fs vfs.FS, path string, num uint64, f func(Batch) error) (first Tail, err error) {
+	first, err = ReadLog(ctx, fs, path, num, f)
+	for tail := first; err == nil && tail.Err != nil; {
+		// Chunks begin anew with each block of the log.
+		tail, err = records(ctx, fs, path, num, (tail.End/logBlock+1)*logBlock, batches(f))
+	}
+	return first, err
+}
+
+// logBlock is the size of a log's blocks, which no chunk crosses.
+const logBlock = 32 << 10
+
+// batches makes a function that takes records one that takes batches.
+func batches(f func(Batch) error) func(io.Reader) error {
 	var buf bytes.Buffer
-	return records(ctx, fs, path, num, func(r io.Reader) error {
+	return func(r io.Reader) error {
 		buf.Reset()
 		if _, err := io.Copy(&buf, r); err != nil {
 			return err
@@ -77,12 +98,12 @@ func ReadLog(ctx context.Context, fs vfs.FS, path string, num uint64, f func(Bat
 			return stop{err}
 		}
 		return nil
-	})
+	}
 }
 
 // CheckManifest reads a manifest to its end. Pebble takes the first record that it cannot read for the end.
 func CheckManifest(ctx context.Context, fs vfs.FS, path string) (Tail, error) {
-	return records(ctx, fs, path, 0, func(r io.Reader) error {
+	return records(ctx, fs, path, 0, 0, func(r io.Reader) error {
 		_, err := io.Copy(io.Discard, r)
 		return err
 	})
@@ -93,7 +114,9 @@ var errShort = errors.New("a record is too short for a batch")
 // stop carries an error of the caller's through.
 type stop struct{ error }
 
-func records(ctx context.Context, fs vfs.FS, path string, num uint64, f func(io.Reader) error) (tail Tail, err error) {
+// records reads from an offset on, at which a block begins.
+func records(ctx context.Context, fs vfs.FS, path string, num uint64, from int64, f func(io.Reader) error) (tail Tail, err error) {
+	tail.End = from
 	defer func() {
 		if p := recover(); p != nil {
 			tail.Err, tail.Clean = fmt.Errorf("%w: %v", errPanic, p), false
@@ -104,7 +127,7 @@ func records(ctx context.Context, fs vfs.FS, path string, num uint64, f func(io.
 		return tail, err
 	}
 	defer file.Close()
-	rr := recordsOf(record.NewReader, file, num)
+	rr := recordsOf(record.NewReader, io.NewSectionReader(file, from, math.MaxInt64-from), num)
 	for {
 		if err := ctx.Err(); err != nil {
 			return tail, err
@@ -115,7 +138,7 @@ func records(ctx context.Context, fs vfs.FS, path string, num uint64, f func(io.
 		}
 		if err == nil {
 			if err = f(r); err == nil {
-				tail.End = rr.Offset()
+				tail.End = from + rr.Offset()
 				continue
 			}
 			var s stop
