@@ -57,7 +57,11 @@ func Check(ctx context.Context, dir string, knownTo uint64, o Options, report fu
 		if errors.Is(err, datadir.ErrNewer) || errors.Is(err, errNothing) {
 			return nil, c.Checked, err
 		}
-		c.find(Finding{File: folder, What: err.Error(), Next: NextRepair})
+		f := Finding{File: folder, What: err.Error(), Next: NextRepair}
+		if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) {
+			f.Offset, f.What = corrupt.Offset, corrupt.What
+		}
+		c.find(f)
 		return nil, c.Checked, c.checkFiles(ctx, files, nil)
 	}
 	err = c.checkOpen(ctx, j, files, knownTo)
@@ -75,6 +79,7 @@ type checker struct {
 	report  func(Finding)
 	read    func(bytes int64)
 	damaged bool
+	torn    bool // records are missing, so that what is computed from them differs
 
 	at      uint64      // first offset of the block being checked
 	want    [256]uint64 // rows that there must be, by family
@@ -123,13 +128,10 @@ func (c *checker) checkOpen(ctx context.Context, j *Journal, files []pebblefile.
 		return err
 	}
 	c.checkHead(knownTo)
-	whole := !c.damaged
 	if err := c.checkRows(ctx); err != nil {
 		return err
 	}
-	if whole { // else they are those of records that cannot be read
-		c.checkTotals()
-	}
+	c.checkTotals()
 	return c.checkSources()
 }
 
@@ -177,6 +179,7 @@ func (c *checker) checkBlocks(ctx context.Context) error {
 		if err != nil || bad == nil {
 			return err
 		}
+		c.torn = true
 		found, ok := nextReadable(next, c.seekBlock)
 		c.find(Finding{File: c.fileOf(bad), Offset: next, What: fmt.Sprintf("blocks cannot be read: %v", bad), Next: NextRepair})
 		if !ok {
@@ -211,6 +214,7 @@ func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, next uint64
 			err = b.Load()
 		}
 		if err != nil {
+			c.torn = true
 			c.find(Finding{File: c.holder(it.Key()), Offset: first, What: err.Error(), Next: NextRepair})
 			continue // the hole that it leaves is found with the next block
 		}
@@ -236,6 +240,7 @@ func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, next uint64
 
 // lose reports a hole of which no record tells.
 func (c *checker) lose(first, last uint64) {
+	c.torn = true
 	c.find(Finding{Offset: first, Last: last, What: fmt.Sprintf("%d records are missing", last-first+1), Next: NextRepair})
 }
 
@@ -296,6 +301,7 @@ func (c *checker) checkHead(knownTo uint64) {
 	}
 	c.Known = max(last, head, knownTo)
 	if c.Known > last {
+		c.torn = true
 		c.find(Finding{Offset: last + 1, Last: c.Known, What: "acknowledged records are gone from the journal's end", Next: "the next recorder writes that down and marks what it puts in doubt; " + NextRepair})
 	}
 }

@@ -68,13 +68,13 @@ func (c *checker) checkSources() error {
 		if err != nil {
 			return err
 		}
-		if what := s.differs(&p, len(c.j.sources[id].Seen) > 1); what != "" && !c.damaged {
+		if what := s.differs(&p, len(c.j.sources[id].Seen) > 1); what != "" && !c.torn {
 			c.row(sourceKey(keyState, id), s.at, "where the source stands: "+what)
 		}
 	}
 	return c.readTrouble(c.j.scan(keyImport, func(k, v []byte) error {
 		var im Import
-		if err := json.Unmarshal(v, &im); err != nil || im.Last > c.j.Durable() && !c.damaged {
+		if err := json.Unmarshal(v, &im); err != nil || im.Last > c.j.Durable() && !c.torn {
 			c.row(k, im.First, "the row of an import does not decode, or tells of more than there is")
 		}
 		return nil
