@@ -7,12 +7,13 @@ MASTER ?=
 DURATION ?=
 # Tests that kill, soak or measure take their size from here.
 KILLS ?= 20
+DAMAGES ?= 1000
 FUZZTIME ?= 30s
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 PACKAGES := ./...
 
-.PHONY: help setup build run test lint bench figures past doubts reconcile crash fuzz clean
+.PHONY: help setup build run test lint bench figures past doubts reconcile crash damage fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -62,6 +63,9 @@ reconcile: setup ## ten minutes of losses and restarts beside a master: nothing 
 
 crash: setup ## kill -9 of a real recorder under load, KILLS=20 times
 	KVJOURNAL_KILLS=$(KILLS) go test -run 'Kill' -timeout 60m -v ./cmd/kvjournal
+
+damage: setup ## DAMAGES=1000 random damages of a directory: found, never a wrong answer, repaired
+	KVJOURNAL_DAMAGES=$(DAMAGES) go test -run 'TestDamage$$' -timeout 120m -v ./query/service
 
 fuzz: setup ## each fuzz target for FUZZTIME=30s
 	@set -e; for pkg in $$(go list $(PACKAGES)); do \

@@ -396,7 +396,9 @@ func (d *damaged) compare(what string, e *query.Engine) error {
 //   - A reading is lost that ended at the loss or behind it: it speaks of moments before the loss too. Then the answer must be what
 //     was answered when the journal ended before the loss.
 func (d *damaged) allowed(e *query.Engine, q *query.Question, w query.When, medium string, got, whole query.MediumOut) bool {
-	cleared := func(m query.MediumOut) bool { return m.State == query.Absent && m.Evidence != nil && m.Evidence.Cause == "cleared" }
+	cleared := func(m query.MediumOut) bool {
+		return m.State == query.Absent && m.Evidence != nil && m.Evidence.Cause == "cleared"
+	}
 	if whole.Doubt != nil && whole.Doubt.Cause == query.DoubtCleared && cleared(got) && cleared(whole) && got.Evidence.Offset == whole.Evidence.Offset {
 		d.count("(allowed)", "survivors of a clear")
 		return true
