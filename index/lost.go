@@ -43,7 +43,7 @@ func (a *applier) lostOf(h *journal.Header, l *journal.Lost, place Place) error 
 	s := a.source(h.Source)
 	a.changed[h.Source] = true
 	s.Window, s.Connected = false, false
-	s.Reading, s.Excepted, s.Lost = nil, 0, place.Offset
+	s.Reading, s.Excepted, s.Lost = nil, 0, max(place.Offset, l.Last)
 	g := Gap{
 		Before: s.Last.Offset, Received: place.Received, TimeBefore: s.Last.time(), Cause: continuity.Damaged, Epoch: max(h.Epoch, 1),
 		MissingOffsets: true, First: l.First, Last: l.Last,
@@ -54,5 +54,6 @@ func (a *applier) lostOf(h *journal.Header, l *journal.Lost, place Place) error 
 	return a.mark(h, s, place)
 }
 
-// void reports whether a reading that began at an offset is void because of a loss behind it: what is left of it is not applied.
-func (s *SourceState) void(begun uint64) bool { return begun < s.Lost }
+// void reports whether a reading that began at an offset is void because of a loss behind it, or at it (its beginning may be what is
+// lost): what is left of it is not applied.
+func (s *SourceState) void(begun uint64) bool { return begun <= s.Lost }

@@ -239,3 +239,48 @@ func TestFirstLogIsGuarded(t *testing.T) {
 	changeFile(t, o.FS, logs[len(logs)-1], func(b []byte) []byte { b[20_000] ^= 1; return b })
 	refused(t, o, "a flipped bit in the first log")
 }
+
+// TestRecordingOverDamage: beside a damaged table recording goes on, however often it flushes and tries to compact; a reader that comes to the
+// damage is told the offset and the file.
+func TestRecordingOverDamage(t *testing.T) {
+	rng := randomSource(t)
+	o := testOptions(vfs.NewMem())
+	o.BlockRaw = 300
+	j := mustOpen(t, o, 0)
+	s, m := newStream(t, rng, j, 2), &model{}
+	m.appendMany(t, j, s, 300, 5)
+	if err := j.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, j)
+	table := filesOf(t, o.FS, pebblefile.Table)[0]
+	changeFile(t, o.FS, table, func(b []byte) []byte { b[len(b)/3] ^= 1; return b })
+	j = mustOpen(t, o, 0)
+	defer mustClose(t, j)
+	begun := m.last()
+	for range 8 {
+		m.appendMany(t, j, s, 100, 5)
+		if err := j.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at := uint64(0); ; {
+		b, err := j.NextBlock(nil, at)
+		if err == nil {
+			at = b.Last()
+			continue
+		}
+		corrupt := (*CorruptError)(nil)
+		if !errors.As(err, &corrupt) || corrupt.Offset != at+1 || !strings.Contains(err.Error(), strings.TrimSuffix(o.FS.PathBase(table), ".sst")) {
+			t.Errorf("behind offset %d: %v", at, err)
+		}
+		break
+	}
+	for at := begun; at < m.last(); {
+		b, err := j.NextBlock(nil, at)
+		if err != nil {
+			t.Fatalf("behind offset %d, recorded over the damage: %v", at, err)
+		}
+		at = b.Last()
+	}
+}
