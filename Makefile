@@ -8,6 +8,7 @@ DURATION ?=
 # Tests that kill, soak or measure take their size from here.
 KILLS ?= 20
 POINTS ?= 1000
+DAMAGES ?= 1000
 FUZZTIME ?= 30s
 HOURS ?= 1
 OUT ?= soak
@@ -16,6 +17,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 PACKAGES := ./...
 
 .PHONY: help setup build run test lint bench figures past doubts reconcile crash soak fuzz clean
+.PHONY: help setup build run test lint bench figures past doubts reconcile crash damage fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -69,6 +71,9 @@ crash: setup ## crash and break a directory at POINTS=1000 operations each, then
 
 soak: setup ## HOURS=1 of load, losses, restarts, readings, questions and backups; memory and latencies, plotted in OUT=soak
 	KVJOURNAL_SOAK=$(HOURS)h KVJOURNAL_SOAK_OUT=$(abspath $(OUT)) go test -run '^TestSoak$$' -timeout 0 -v ./cmd/kvjournal
+
+damage: setup ## DAMAGES=1000 random damages of a directory: found, never a wrong answer, repaired
+	KVJOURNAL_DAMAGES=$(DAMAGES) go test -run 'TestDamage$$' -timeout 120m -v ./query/service
 
 fuzz: setup ## each fuzz target for FUZZTIME=30s
 	@set -e; for pkg in $$(go list $(PACKAGES)); do \

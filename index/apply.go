@@ -90,14 +90,7 @@ func (a *applier) record(b *journal.Block, i int) error {
 	case journal.Disconnected:
 		s.Window, s.Connected = true, false
 	case journal.TailLost:
-		s.Window, s.Connected = false, false
-		var err error
-		if a.frames, err = b.Frames(i, a.frames[:0], &a.seq); err != nil {
-			return err
-		}
-		if err := a.tailLost(h, s, place); err != nil {
-			return err
-		}
+		return a.lost(b, i, h, place)
 	case journal.PublisherStatus:
 		return a.status(b, i, h, s, place)
 	case journal.ReconciliationBegun:
@@ -271,17 +264,6 @@ func (a *applier) gaps(h *journal.Header, s *SourceState, place Place) error {
 	g.Cause, g.Epoch, g.Damage = continuity.Damaged, h.Epoch, uint8(h.Damage)
 	g.HasSeq, g.First, g.Last = h.HasSeq, h.Seq, h.Seq
 	return a.gap(h.Source, place.Offset, 1, &g, s)
-}
-
-func (a *applier) tailLost(h *journal.Header, s *SourceState, place Place) error {
-	if len(a.frames) != 1 || len(a.frames[0]) != 16 {
-		return &journal.CorruptError{Offset: place.Offset, What: "tail_lost record does not decode"}
-	}
-	g := Gap{
-		Before: s.Last.Offset, Received: place.Received, TimeBefore: s.Last.time(), Cause: continuity.Damaged, Epoch: max(h.Epoch, 1),
-		MissingOffsets: true, First: binary.BigEndian.Uint64(a.frames[0]), Last: binary.BigEndian.Uint64(a.frames[0][8:]),
-	}
-	return a.gap(h.Source, place.Offset, 0, &g, s)
 }
 
 func (a *applier) gap(source uint32, offset uint64, n byte, g *Gap, s *SourceState) error {

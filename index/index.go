@@ -45,6 +45,9 @@ type Index struct {
 	applied atomic.Uint64
 	scans   atomic.Int64 // views that are open for long
 
+	rebuilding sync.Mutex    // held by Rebuild
+	generation atomic.Uint64 // how often the database was exchanged
+
 	a         *applier            // under writing
 	free      chan *journal.Block // blocks to read into, under writing
 	unflushed int
@@ -86,6 +89,9 @@ func identity(j *journal.Journal) []byte {
 // directory's claim, or its access lock alone, or gives an Options.FS that keeps writes to itself.
 func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
 	o = o.withDefaults()
+	if err := j.Sound(); err != nil {
+		return nil, err
+	}
 	path := o.FS.PathJoin(j.Dir(), folder)
 	if _, err := o.FS.Stat(path); err != nil && !create {
 		return nil, fmt.Errorf("there is none: %w", ErrRebuild)
@@ -213,6 +219,9 @@ func readSources(db pebble.Reader) (map[uint32]*SourceState, error) {
 	}
 	return out, it.Error()
 }
+
+// Generation counts how often the index was exchanged for one computed anew.
+func (x *Index) Generation() uint64 { return x.generation.Load() }
 
 // Applied is the offset up to which the journal is in the index.
 func (x *Index) Applied() uint64 { return x.applied.Load() }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
@@ -26,17 +28,7 @@ func openPebble(path string, o Options) (*pebble.DB, error) {
 	open := func(ready bool) (*pebble.DB, error) {
 		var compacting atomic.Bool
 		compacting.Store(ready)
-		p := o.pebble(guard, false)
-		p.CompactionConcurrencyRange = func() (lower, upper int) {
-			if !compacting.Load() {
-				return 0, 1 // Pebble divides by the upper bound
-			}
-			return 1, 2
-		}
-		// Nothing adds to the lower bound.
-		p.Experimental.L0CompactionConcurrency = 1 << 20
-		p.Experimental.CompactionDebtConcurrency = 1 << 60
-		p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return 0 }
+		p := o.writable(guard, &compacting)
 		db, err := datadir.OpenPebble(path, p)
 		compacting.Store(true)
 		return db, err
@@ -50,6 +42,36 @@ func openPebble(path string, o Options) (*pebble.DB, error) {
 		db, err = open(true)
 	}
 	return db, err
+}
+
+// writable are the options of a database that compacts as soon as compacting is set.
+func (o Options) writable(fs vfs.FS, compacting *atomic.Bool) *pebble.Options {
+	p := o.pebble(fs, false)
+	p.CompactionConcurrencyRange = func() (lower, upper int) {
+		if !compacting.Load() {
+			return 0, 1 // Pebble divides by the upper bound
+		}
+		return 1, 2
+	}
+	// Nothing adds to the lower bound.
+	p.Experimental.L0CompactionConcurrency = 1 << 20
+	p.Experimental.CompactionDebtConcurrency = 1 << 60
+	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return 0 }
+	return p
+}
+
+// written are the options that may stand in the database's OPTIONS file.
+func (o Options) written() (out []*pebble.Options) {
+	for _, ready := range []bool{false, true} {
+		var compacting atomic.Bool
+		compacting.Store(ready)
+		for _, size := range []int64{o.CacheSize, journal.SharedCache} {
+			p := o.writable(o.FS, &compacting)
+			p.Cache, p.CacheSize = nil, size
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Options of an index. The zero value is right for a program that records.
@@ -71,6 +93,8 @@ type Options struct {
 	// Pause is called before each block and may wait: so the materializer leaves the processor to a receiver that is
 	// behind. nil: never waits.
 	Pause func(ctx context.Context)
+	// Damaged is told when a part of the index cannot be read; it must not wait. nil: nobody is.
+	Damaged func(error)
 	// Log takes what an operator should know. nil: nothing is said.
 	Log *slog.Logger
 	// Fatal is told when the storage fails in a way after which nothing can be written. nil: datadir.Exit.
@@ -149,7 +173,10 @@ func (o Options) pebble(fs vfs.FS, readOnly bool) *pebble.Options {
 		return pebble.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil
 	}
 	p.EventListener = &pebble.EventListener{BackgroundError: o.background.Met, DataCorruption: func(info pebble.DataCorruptionInfo) {
-		o.Log.Error("the index is damaged; it will be rebuilt from the journal at the next start", "path", info.Path, "details", info.Details)
+		o.Log.Error("the index is damaged", "path", info.Path, "details", info.Details.Error())
+		if o.Damaged != nil {
+			o.Damaged(fmt.Errorf("%s: %w", info.Path, info.Details))
+		}
 	}}
 	return p
 }

@@ -28,6 +28,8 @@ func Create(ctx context.Context, j *journal.Journal, o Options, progress func(ap
 
 // Rebuild computes the index anew while this one goes on serving, then exchanges them; readers wait for the exchange only.
 func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) error {
+	x.rebuilding.Lock()
+	defer x.rebuilding.Unlock()
 	fresh, err := build(ctx, x.j, x.opts, progress)
 	if err != nil {
 		return err
@@ -58,6 +60,7 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	}
 	x.gone = nil
 	x.use(db, a)
+	x.generation.Add(1)
 	return nil
 }
 
@@ -88,6 +91,9 @@ func (x *Index) awaitScans(ctx context.Context) error {
 
 // build fills index.new/ from the journal.
 func build(ctx context.Context, j *journal.Journal, o Options, progress func(applied uint64)) (*Index, error) {
+	if err := j.Sound(); err != nil {
+		return nil, err
+	}
 	path := o.FS.PathJoin(j.Dir(), newFolder)
 	if err := o.FS.RemoveAll(path); err != nil {
 		return nil, fmt.Errorf("removing the rest of an earlier rebuild: %w", err)

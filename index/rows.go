@@ -113,6 +113,8 @@ type SourceState struct {
 	Reading *Place `json:"reading,omitempty"`
 	// Excepted counts the objects that its parts except so far.
 	Excepted uint64 `json:"excepted,omitempty"`
+	// Lost is the offset of the newest loss in the journal itself, or of the record that tells of it, if that is behind it; 0: none.
+	Lost uint64 `json:"lost,omitempty"`
 	// Readings counts those that ended.
 	Readings uint64 `json:"readings,omitempty"`
 	// Counters, from the beginning on.

@@ -204,14 +204,14 @@ func (j *Journal) recoverTail(knownTo uint64) error {
 		"first_missing_offset", last+1, "last_missing_offset", known)
 	j.next = known + 1
 	g := j.NewGroup()
-	lost := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, last+1), known)
+	lost := Lost{First: last + 1, Last: known}
 	for _, s := range j.Sources() {
 		p, err := j.Position(s.ID)
 		if err != nil {
 			return err
 		}
 		h := tailLostHeader(s.ID, &p)
-		g.Add(&h, [][]byte{lost})
+		g.Add(&h, [][]byte{lost.Frame()})
 	}
 	if err := g.Commit(); err != nil {
 		return err

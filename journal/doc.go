@@ -4,11 +4,12 @@
 // # Invariants
 //
 //  1. An offset names one record for ever: 1, 2, 3, … over all sources, never reused. Offsets that were acknowledged and
-//     then lost with a damaged disk stay unused; a TailLost record says so.
+//     then lost with a damaged disk stay unused; a TailLost record says so. In a repaired journal it stands at the last of them.
 //  2. A record's raw bytes come back exactly as they were received.
 //  3. Nothing is shown to a reader (Block, NextBlock, Durable) before it is durable: a reader never knows what a crash can
 //     take back. Pebble shows a write before its log is synced, so readers go by Durable, not by what they find.
-//  4. Continuity is judged once, before a message is appended; its verdict is in the header, and nothing that reads the
+//  4. Offsets follow each other without a hole, but where a TailLost record behind it tells of one: a reader that meets another gets an error.
+//  5. Continuity is judged once, before a message is appended; its verdict is in the header, and nothing that reads the
 //     journal judges again.
 //
 // # Durability
@@ -84,4 +85,21 @@
 // journal it was copied from: index and head file of the one, put beside the other by whatever mistake, are refused by the id.
 // Nothing else needs to be written down: a recorder that begins on the copy was not there before, as after any other pause, and its first
 // batch is a mark (recorder_down), so what the journal does not know of is in doubt by the usual rule.
+//
+// The head file is written when the database is made, before the first record: a directory with records and without it has lost it.
+//
+// # Damage
+//
+// Pebble finds what its checksums cover. What it takes for an end instead (a manifest or a first log cut short, a log or a marker that is
+// gone) is looked for before and after it opens (intact.go). Check reads everything, row by row in both directions (check*.go). Repair reads
+// tables and logs without Pebble (package pebblefile), keeps the blocks, which check themselves, and writes a new journal (repair*.go). A
+// TailLost record's frame:
+//
+//	+-------+------+================================+
+//	| first | last | of each: source u32, epoch u64 |
+//	|  u64  | u64  |                                |
+//	+-------+------+================================+
+//
+// All are big-endian. first and last are offsets. Each source named is marked like the record's own; an epoch that is not 0 is flagged as
+// that of a master that may change things without an event (R11), since what would have told may be lost.
 package journal

@@ -22,9 +22,12 @@ type CorruptError struct {
 	What   string
 }
 
+// WhatToDo is what stands behind every message about a damaged journal.
+const WhatToDo = "`kvjournal verify` tells what is damaged, `kvjournal repair --to NEW` saves all that is readable"
+
 func (e *CorruptError) Error() string {
 	if e.Offset == 0 {
-		return "journal is damaged: " + e.What
+		return "the journal is damaged: " + e.What + "; " + WhatToDo
 	}
-	return fmt.Sprintf("journal is damaged at offset %d: %s", e.Offset, e.What)
+	return fmt.Sprintf("the journal is damaged at offset %d: %s; %s", e.Offset, e.What, WhatToDo)
 }

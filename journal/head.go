@@ -2,6 +2,8 @@ package journal
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"time"
@@ -26,6 +28,20 @@ func encodeHead(id ID, durable uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
+// errHead: what is in a head file cannot be used.
+var errHead = errors.New("the head file is damaged")
+
+// decodeHead returns the offset that a head file's content tells.
+func decodeHead(b []byte, id ID) (uint64, error) {
+	if len(b) != headSize || string(b[:8]) != headMagic || crc32.Checksum(b[:headSize-4], castagnoli) != binary.LittleEndian.Uint32(b[headSize-4:]) {
+		return 0, errHead
+	}
+	if ID(b[8:24]) != id {
+		return 0, fmt.Errorf("%w: it is that of another journal", errHead)
+	}
+	return binary.BigEndian.Uint64(b[24:32]), nil
+}
+
 // readHead returns the offset of dir's head file; 0 where there is none, or it is of another journal or damaged: it
 // only ever adds knowledge.
 func readHead(fs vfs.FS, dir string, id ID) uint64 {
@@ -35,19 +51,16 @@ func readHead(fs vfs.FS, dir string, id ID) uint64 {
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, headSize+1))
-	if err != nil || len(b) != headSize || string(b[:8]) != headMagic || ID(b[8:24]) != id {
+	if err != nil {
 		return 0
 	}
-	if crc32.Checksum(b[:headSize-4], castagnoli) != binary.LittleEndian.Uint32(b[headSize-4:]) {
-		return 0
-	}
-	return binary.BigEndian.Uint64(b[24:32])
+	offset, _ := decodeHead(b, id)
+	return offset
 }
 
-// keepHead writes the head file at most every HeadEvery while the durable offset moves, and once more at the end.
-func (j *Journal) keepHead() {
+// keepHead writes the head file, which says written, at most every HeadEvery while the durable offset moves, and once more at the end.
+func (j *Journal) keepHead(written uint64) {
 	defer j.background.Done()
-	written := uint64(0)
 	write := func() {
 		d := j.Durable()
 		if d == written {

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/pebblefile"
 )
 
 // ID names a journal for ever; the index remembers which journal it was computed from.
@@ -31,6 +33,7 @@ type Journal struct {
 	id    ID
 	lock  *datadir.Lock
 	guard *datadir.Guard
+	hole  error // a *CorruptError where records are missing in the middle, see Sound
 
 	next   uint64 // offset of the next record; the appending goroutine's
 	clocks map[uint32]*clock
@@ -89,19 +92,35 @@ func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, 
 	if err := datadir.Prepare(o.FS, dir); err != nil {
 		return nil, err
 	}
+	s, err := examine(dir, o.FS.PathJoin(dir, folder), o)
+	if err == nil {
+		err = precheck(dir, knownTo, s, o)
+	}
+	if err != nil {
+		return nil, err
+	}
 	j, err := open(dir, o)
 	if err != nil {
 		return nil, err
 	}
 	j.lock = lock
+	if j.hole != nil {
+		o.Log.Error("recording goes on, but no question is answered from this journal", "error", j.hole)
+	}
 	j.syncing.Add(1)
 	go j.awaitSyncs()
 	if err := j.recoverTail(knownTo); err != nil {
 		j.Close()
 		return nil, err
 	}
+	// From now on a directory without a head file is one that lost it.
+	begun := j.Durable()
+	if err := datadir.WriteFile(o.FS, dir, headFile, encodeHead(j.id, begun)); err != nil {
+		j.Close()
+		return nil, err
+	}
 	j.background.Add(1)
-	go j.keepHead()
+	go j.keepHead(begun)
 	if !o.NoSealer {
 		j.background.Add(1)
 		go j.keepSealing()
@@ -122,6 +141,9 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.hole != nil {
+		return nil, errors.Join(j.hole, j.Close())
+	}
 	if head := readHead(o.FS, dir, j.id); head > j.Durable() {
 		o.Log.Warn("acknowledged records are gone from the journal; the next recorder writes that down, and marks what it puts in doubt",
 			"first_missing_offset", j.Durable()+1, "last_missing_offset", head)
@@ -130,9 +152,15 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 }
 
 func open(dir string, o Options) (*Journal, error) {
-	path := o.FS.PathJoin(dir, "journal")
+	path := o.FS.PathJoin(dir, folder)
 	guard := o.guard()
-	if _, err := o.FS.Stat(path); errors.Is(err, os.ErrNotExist) {
+	s, err := examine(dir, path, o)
+	if err != nil {
+		return nil, err
+	}
+	_, err = o.FS.Stat(path)
+	missing := errors.Is(err, os.ErrNotExist)
+	if _, whole := pebblefile.MarkerValue(s.files, "manifest"); missing || !whole && !o.ReadOnly {
 		if o.ReadOnly {
 			return nil, fmt.Errorf("%s: %w: nothing was ever recorded", dir, datadir.ErrMissing)
 		}
@@ -157,6 +185,12 @@ func open(dir string, o Options) (*Journal, error) {
 	if j.codec, err = newCodec(); err == nil {
 		err = j.load()
 	}
+	if err == nil {
+		err = j.sound(s)
+		if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) {
+			j.hole, err = err, nil
+		}
+	}
 	if err != nil {
 		db.Close()
 		return nil, err
@@ -164,11 +198,12 @@ func open(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// create makes an empty database at path, whole or not at all: Pebble itself can leave one without a manifest, if a loss of power
-// comes before its first sync of the directory.
+// create makes an empty database at path, in the place of one whose making was cut short: whole or not at all, since Pebble itself can
+// leave one without a manifest if a loss of power comes before its first sync of the directory. Pebble begins its first log in its oldest
+// format, in which a flipped bit looks like the end: so it is closed before anything is written to it.
 func create(fs *datadir.Guard, dir, path string, o Options) error {
 	fresh := path + ".new"
-	if err := fs.RemoveAll(fresh); err != nil {
+	if err := errors.Join(fs.RemoveAll(fresh), fs.RemoveAll(path)); err != nil {
 		return err
 	}
 	if err := datadir.MakePrivate(fs, fresh); err != nil {
@@ -187,6 +222,16 @@ func create(fs *datadir.Guard, dir, path string, o Options) error {
 	return datadir.SyncDir(fs, dir)
 }
 
+// Sound is nil where the journal is whole as far as its opening could see. Else records are missing in its middle, and it is a
+// *CorruptError: appending goes on, but what is computed from it would be wrong.
+func (j *Journal) Sound() error { return j.hole }
+
+// folder is the database's, in the data directory.
+const folder = "journal"
+
+// errNothing: there is a database, but nothing was ever written to it.
+var errNothing = fmt.Errorf("%w: nothing was ever recorded", datadir.ErrMissing)
+
 func openError(path string, err error) error {
 	if errors.Is(err, pebble.ErrDBDoesNotExist) {
 		return fmt.Errorf("%s: %w", path, datadir.ErrMissing)
@@ -194,8 +239,15 @@ func openError(path string, err error) error {
 	if pebble.IsCorruptionError(err) {
 		return fmt.Errorf("opening %s: %w", path, &CorruptError{What: err.Error()})
 	}
+	if errors.Is(err, pebble.ErrDBNotPristine) {
+		return fmt.Errorf("opening %s: %w", path, &CorruptError{What: "marker.format-version.* is gone"})
+	}
 	if strings.Contains(err.Error(), "unknown format major version") { // Pebble has no value for it
 		return fmt.Errorf("opening %s: %w: %w", path, datadir.ErrNewer, err)
+	}
+	var system syscall.Errno
+	if !errors.As(err, &system) || system == syscall.ENOENT { // a file that the manifest names is gone, or the files contradict each other
+		return fmt.Errorf("opening %s: %w", path, &CorruptError{What: err.Error()})
 	}
 	return fmt.Errorf("opening %s: %w", path, err)
 }
@@ -210,8 +262,10 @@ func (j *Journal) load() error {
 		return &CorruptError{What: "its id has the wrong length"}
 	case !errors.Is(err, ErrNotFound):
 		return err
+	case !j.empty():
+		return &CorruptError{What: "its id is gone, and with it the records that were written first"}
 	case j.opts.ReadOnly:
-		return fmt.Errorf("%s: %w: nothing was ever recorded", j.dir, datadir.ErrMissing)
+		return fmt.Errorf("%s: %w", j.dir, errNothing)
 	default:
 		if _, err := rand.Read(j.id[:]); err != nil {
 			return err
@@ -249,6 +303,16 @@ func (j *Journal) load() error {
 	return nil
 }
 
+// empty reports whether the database has no row at all.
+func (j *Journal) empty() bool {
+	it, err := j.db.NewIter(nil)
+	if err != nil {
+		return false
+	}
+	defer it.Close()
+	return !it.First() && it.Error() == nil
+}
+
 // lastOffset is the offset of the newest record, 0 where there is none.
 func (j *Journal) lastOffset() (uint64, error) {
 	b, err := j.blockAt(nil, 1<<63)
@@ -267,7 +331,7 @@ func (j *Journal) get(key []byte) ([]byte, error) {
 		return nil, ErrNotFound
 	}
 	if err != nil {
-		return nil, err
+		return nil, readError(0, err)
 	}
 	defer closer.Close()
 	return append([]byte(nil), v...), nil

@@ -14,6 +14,9 @@ import (
 // compactions fail again and again, as on a bad sector: recording goes on then.
 const l0Stop = 1000
 
+// SharedCache is the size of the cache that a writer's two databases share, in bytes.
+const SharedCache = 64 << 20
+
 // Options of a journal. The zero value is right for a program that records.
 type Options struct {
 	// FS holds all files. nil: the operating system's.
@@ -101,7 +104,7 @@ func (o Options) pebble(fs vfs.FS) *pebble.Options {
 		p.TargetFileSizes[i] = 32 << 20
 	}
 	corrupt := func(info pebble.DataCorruptionInfo) {
-		o.Log.Error("the journal is damaged", "path", info.Path, "details", info.Details)
+		o.Log.Error("the journal is damaged; recording goes on, "+WhatToDo, "path", info.Path, "details", info.Details.Error())
 	}
 	p.EventListener = &pebble.EventListener{DataCorruption: corrupt, BackgroundError: datadir.NewBackground(o.Log, "journal").Met}
 	return p

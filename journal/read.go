@@ -40,9 +40,16 @@ func (j *Journal) blockFrom(it *pebble.Iterator, b *Block) (*Block, error) {
 	return b, nil
 }
 
+// readError says where reading failed; offset is 0 where no block was being read. It is nil where err is.
 func readError(offset uint64, err error) error {
+	if err == nil {
+		return nil
+	}
 	if pebble.IsCorruptionError(err) {
 		return &CorruptError{Offset: offset, What: err.Error()}
+	}
+	if offset == 0 {
+		return fmt.Errorf("reading the journal: %w", err)
 	}
 	return fmt.Errorf("reading the journal at offset %d: %w", offset, err)
 }
@@ -76,7 +83,9 @@ func (j *Journal) NextBlock(b *Block, after uint64) (*Block, error) {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
-	// A hole in the offsets: a lost tail, or a pruned beginning.
+	// A hole in the offsets: a loss that a record tells of, or a beginning that is not there. Everything else is damage, and what lies
+	// behind it must not be taken for what follows.
+	beginning := errors.Is(err, ErrNotFound)
 	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(after + 1), UpperBound: []byte{keyBlock + 1}})
 	if err != nil {
 		return nil, err
@@ -88,7 +97,14 @@ func (j *Journal) NextBlock(b *Block, after uint64) (*Block, error) {
 		}
 		return nil, ErrNotFound
 	}
-	return j.blockFrom(it, b)
+	if b, err = j.blockFrom(it, b); err != nil || beginning {
+		return b, err
+	}
+	told, err := b.tells(after + 1)
+	if err == nil && !told {
+		err = missing(after+1, b.First-1)
+	}
+	return b, err
 }
 
 // Record is one record, copied out of its block.
@@ -136,7 +152,7 @@ func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool)
 		}
 	}
 	if err := it.Error(); err != nil {
-		return Record{}, err
+		return Record{}, readError(0, err)
 	}
 	return Record{}, ErrNotFound
 }
@@ -151,7 +167,7 @@ func (j *Journal) BySeq(source uint32, epoch, seq uint64) (Record, error) {
 	defer it.Close()
 	if !it.SeekLT(seqKey(source, epoch, seq, math.MaxUint64)) {
 		if err := it.Error(); err != nil {
-			return Record{}, err
+			return Record{}, readError(0, err)
 		}
 		return Record{}, ErrNotFound
 	}
@@ -231,7 +247,7 @@ func (j *Journal) firstAbove(source uint32, ms int64) (Record, error) {
 	defer it.Close()
 	if !it.First() {
 		if err := it.Error(); err != nil {
-			return Record{}, err
+			return Record{}, readError(0, err)
 		}
 		return Record{}, ErrNotFound
 	}
@@ -256,7 +272,7 @@ func (j *Journal) spanBelow(source uint32, below int64) (span, bool, error) {
 	}
 	defer it.Close()
 	if !it.SeekLT(spanKey(source, below)) {
-		return span{}, false, it.Error()
+		return span{}, false, readError(0, it.Error())
 	}
 	s, ok := decodeSpan(it.Key(), it.Value())
 	if !ok {
@@ -279,5 +295,5 @@ func (j *Journal) loadClock(source uint32) (*clock, error) {
 		}
 		c.has, c.highest = true, unordered(binary.BigEndian.Uint64(it.Key()[5:]))
 	}
-	return c, it.Error()
+	return c, readError(0, it.Error())
 }

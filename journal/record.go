@@ -22,8 +22,8 @@ const (
 	RecorderStarted Kind = 4
 	// RecorderStopped: a recorder ended in good order.
 	RecorderStopped Kind = 5
-	// TailLost: offsets that had been acknowledged are not in the journal any more. Its one frame holds the first and the
-	// last of them, 8 bytes each, big-endian.
+	// TailLost: offsets that had been acknowledged are not in the journal any more. Its one frame is a Lost. It stands behind them, or,
+	// in a repaired journal, at the last of them.
 	TailLost Kind = 6
 	// PublisherStatus: the master's counters or segments say something that changes a claim. Its one frame is JSON
 	// (reading.Status).

@@ -101,7 +101,7 @@ func (j *Journal) seal(ctx context.Context, all bool) error {
 		}
 	}
 	if err := it.Error(); err != nil {
-		return err
+		return readError(j.sealedTo, err)
 	}
 	if all {
 		return j.merge(r, 0)

@@ -54,7 +54,7 @@ func (j *Journal) scan(family byte, f func(k, v []byte) error) error {
 			return err
 		}
 	}
-	return it.Error()
+	return readError(0, it.Error())
 }
 
 // Sources lists the sources by id.
@@ -147,15 +147,9 @@ func (j *Journal) Position(source uint32) (Position, error) {
 	if err != nil {
 		return Position{}, err
 	}
-	if len(v) < 8 {
-		return Position{}, &CorruptError{What: "state of a source is too short"}
-	}
-	p := Position{Last: binary.BigEndian.Uint64(v)}
-	if p.State, err = continuity.DecodeState(v[8:]); errors.Is(err, continuity.ErrNewerState) {
-		return Position{}, newer(p.Last, "a state of its source with parts that this program does not know")
-	}
+	p, err := decodePosition(v)
 	if err != nil {
-		return Position{}, &CorruptError{What: err.Error()}
+		return Position{}, err
 	}
 	if p.Last != 0 {
 		b, err := j.blockAt(nil, p.Last)
@@ -170,6 +164,22 @@ func (j *Journal) Position(source uint32) (Position, error) {
 			return Position{}, err
 		}
 		p.State.SetLast(frames)
+	}
+	return p, nil
+}
+
+// decodePosition reads a row of family c; the last message's frames are not in it.
+func decodePosition(v []byte) (Position, error) {
+	if len(v) < 8 {
+		return Position{}, &CorruptError{What: "state of a source is too short"}
+	}
+	p := Position{Last: binary.BigEndian.Uint64(v)}
+	var err error
+	if p.State, err = continuity.DecodeState(v[8:]); errors.Is(err, continuity.ErrNewerState) {
+		return Position{}, newer(p.Last, "a state of its source with parts that this program does not know")
+	}
+	if err != nil {
+		return Position{}, &CorruptError{What: err.Error()}
 	}
 	return p, nil
 }

@@ -1,8 +1,6 @@
 package query
 
 import (
-	"encoding/binary"
-
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 )
@@ -23,11 +21,12 @@ func (l *logger) gapOf(r *record) (*GapOut, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(frames) != 1 || len(frames[0]) != 16 {
-			return nil, &journal.CorruptError{Offset: r.Offset, What: "tail_lost record does not decode"}
+		lost, err := journal.DecodeLost(r.Offset, frames)
+		if err != nil {
+			return nil, err
 		}
 		g.MissingOffsets, g.HasSeq, g.TimeAfter = true, false, nil
-		g.First, g.Last = binary.BigEndian.Uint64(frames[0]), binary.BigEndian.Uint64(frames[0][8:])
+		g.First, g.Last = lost.First, lost.Last
 	}
 	return gapOut(r.Source, &g), nil
 }

@@ -17,6 +17,7 @@ var commandGroups = []struct {
 	{"Where things are, and how it came to that", []string{"lookup", "objects", "why", "history", "diff", "lifetimes"}},
 	{"What was recorded, and what was lost", []string{"gaps", "activity", "log", "stats"}},
 	{"Data in and out", []string{"record", "import", "export", "backup", "restore"}},
+	{"When something is wrong", []string{"verify", "repair", "rebuild"}},
 	{"More", nil},
 }
 

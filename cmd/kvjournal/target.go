@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
@@ -143,12 +144,23 @@ func (p *prompt) stop() {
 // ask asks a question, and asks anew where the recorder ended before it said anything: then the directory is at rest, or
 // another recorder's.
 func (t *target) ask(ctx context.Context, f func([]byte) error, question func(f func([]byte) error) error) error {
+	healed := false
 	for deadline := time.Now().Add(startPatience); ; {
 		said := false
 		err := question(func(line []byte) error {
 			said = true
 			return f(line)
 		})
+		if t.rest != nil && index.Damage(err) {
+			if said || healed {
+				return fmt.Errorf("the index is damaged, `kvjournal rebuild` computes it anew: %w", err)
+			}
+			healed = true
+			if err := t.heal(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
 		var gone *httpapi.GoneError
 		if !errors.As(err, &gone) || said || time.Now().After(deadline) {
 			return err
@@ -159,6 +171,24 @@ func (t *target) ask(ctx context.Context, f func([]byte) error, question func(f 
 		}
 		*t = *next
 	}
+}
+
+// heal computes the index of a directory at rest anew, and opens it again.
+func (t *target) heal(ctx context.Context, why error) error {
+	log := warnings()
+	log.Warn("the index is damaged; it is computed anew from the journal", "why", why.Error())
+	_ = t.rest.Close() // what a damaged one says at its end is no news
+	t.rest = nil
+	err := service.RebuildAtRest(ctx, t.dir, service.Options{Log: log, Progress: progressOn(os.Stderr, "rebuilding the index")})
+	if live := (*service.LiveError)(nil); err != nil && !errors.As(err, &live) {
+		return fmt.Errorf("the index is damaged (%w) and cannot be computed anew: %w", why, err)
+	}
+	next, err := openTarget(ctx, t.dir)
+	if err != nil {
+		return err
+	}
+	*t = *next
+	return nil
 }
 
 // lookup calls f with each answer's JSON, in order.

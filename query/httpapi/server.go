@@ -27,6 +27,9 @@ type Source interface {
 	Reconcile(ctx context.Context, source string, r reconcile.Request) (*reconcile.Report, error)
 }
 
+// Healer is a Source that sees to what made a question fail, if it can. Failed returns what the client is told.
+type Healer interface{ Failed(error) error }
+
 const (
 	// lookupChunk is how many questions are answered in one view.
 	lookupChunk = 4096
@@ -114,6 +117,9 @@ func serve(w http.ResponseWriter, r *http.Request, s Source, f func(context.Cont
 		return
 	}
 	if err := f(r.Context(), e, r, out); err != nil {
+		if h, ok := s.(Healer); ok {
+			err = h.Failed(err)
+		}
 		fail(out, statusOf(err), err)
 	}
 }

@@ -123,14 +123,19 @@ func (a *AtRest) Close() error {
 func (a *AtRest) openIndex(ctx context.Context, o Options) error {
 	opts := index.Options{FS: datadir.Overlay(o.FS), Log: o.Log, Passing: true}
 	x, err := index.Open(a.Journal, false, opts)
-	if errors.Is(err, index.ErrRebuild) {
+	if err == nil {
+		if err = x.CatchUp(ctx, progressOf(a.Journal, o)); err != nil {
+			err = errors.Join(err, x.Close())
+		}
+	}
+	if index.Damage(err) {
 		x, err = index.Create(ctx, a.Journal, opts, progressOf(a.Journal, o))
 	}
 	if err != nil {
 		return fmt.Errorf("opening the index: %w", err)
 	}
 	a.Index = x
-	return x.CatchUp(ctx, progressOf(a.Journal, o))
+	return nil
 }
 
 func progressOf(j *journal.Journal, o Options) func(uint64) {
@@ -189,15 +194,16 @@ func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
 	}()
 	opts := index.Options{FS: o.FS, Log: o.Log}
 	x, err := index.Open(j, false, opts)
-	if errors.Is(err, index.ErrRebuild) {
+	if err == nil {
+		err = errors.Join(x.CatchUp(ctx, progressOf(j, o)), x.Close())
+	}
+	if index.Damage(err) {
 		if o.Log != nil {
-			o.Log.Warn("the index must be rebuilt from the journal", "reason", err)
+			o.Log.Warn("the index is computed anew from the journal", "reason", err.Error())
 		}
-		x, err = index.Create(ctx, j, opts, progressOf(j, o))
+		if x, err = index.Create(ctx, j, opts, progressOf(j, o)); err == nil {
+			err = x.Close()
+		}
 	}
-	if err != nil {
-		return err
-	}
-	err = x.CatchUp(ctx, progressOf(j, o))
-	return errors.Join(err, x.Close())
+	return err
 }

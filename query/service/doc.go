@@ -16,4 +16,11 @@
 //
 // A directory at rest is not changed, but for an index that is behind its journal: that is brought up on disk if nobody else is there,
 // and in memory otherwise (datadir.Overlay), so that every reader has the same answers.
+//
+// # Damage
+//
+//	index    computed anew by itself: at an open, when a question meets it (the answer is an error, or waits), when a compaction or the
+//	         materializer does (heal.go)
+//	journal  no answer but an error that names offset and file; recording goes on where nothing more is lost by it. Verify finds it, Repair saves
+//	         the rest
 package service

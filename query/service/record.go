@@ -64,6 +64,8 @@ type Service struct {
 	index    atomic.Pointer[index.Index]
 	indexErr atomic.Pointer[error]
 	opened   chan struct{} // closed when the index is open, or will not be
+	wounds   chan wounded  // damages of the index that are to be seen to
+	healing  sync.Mutex    // held while one is
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -95,7 +97,7 @@ func Record(ctx context.Context, c Config) (*Service, error) {
 		usage, err := c.FS.GetDiskUsage(c.Dir)
 		return usage.AvailBytes, err
 	}}
-	s := &Service{log: c.Log, begun: time.Now(), fs: c.FS, minFree: c.MinFree, roomEvery: c.Recorder.Room.Every, dir: c.Dir, opened: make(chan struct{}), done: make(chan struct{})}
+	s := &Service{log: c.Log, begun: time.Now(), fs: c.FS, minFree: c.MinFree, roomEvery: c.Recorder.Room.Every, dir: c.Dir, opened: make(chan struct{}), wounds: make(chan wounded, 1), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	var err error
 	s.journal, s.cache, err = openJournal(ctx, c.Dir, "kvjournal record", false, Options{FS: c.FS, Log: c.Log}, journal.Options{RoomUntil: s.ctx.Done(), RoomEvery: c.Recorder.Room.Every})
@@ -202,7 +204,7 @@ func (s *Service) keepIndex(ctx context.Context) {
 		}
 	}
 	x, err := openIndex(s.journal, index.Options{
-		FS: s.fs, Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver, RoomUntil: s.ctx.Done(), RoomEvery: s.roomEvery,
+		FS: s.fs, Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver, Damaged: s.damaged, RoomUntil: s.ctx.Done(), RoomEvery: s.roomEvery,
 	})
 	if err != nil {
 		failed(err)
@@ -211,7 +213,8 @@ func (s *Service) keepIndex(ctx context.Context) {
 	}
 	s.index.Store(x)
 	close(s.opened)
-	failed(x.Follow(ctx))
+	s.work.Go(func() { s.keepHealing(ctx, x) })
+	failed(s.follow(ctx, x))
 }
 
 // noRoomForIndex reports whether recording is paused and half of the room that it left is used up. Until then the index may catch up.

@@ -38,9 +38,6 @@ func OpenForWriting(ctx context.Context, dir, who string, o Options) (*Writing, 
 	return w, nil
 }
 
-// cacheBytes is the block cache that a writer's two databases share.
-const cacheBytes = 64 << 20
-
 // openJournal claims the directory and opens its journal; with anew, whatever its index is: that will be computed anew.
 func openJournal(ctx context.Context, dir, who string, anew bool, o Options, jo journal.Options) (*journal.Journal, *pebble.Cache, error) {
 	if o.FS == nil {
@@ -63,7 +60,7 @@ func openJournal(ctx context.Context, dir, who string, anew bool, o Options, jo 
 		lock.Release()
 		return nil, nil, err
 	}
-	cache := pebble.NewCache(cacheBytes)
+	cache := pebble.NewCache(journal.SharedCache)
 	jo.FS, jo.Log, jo.Cache = o.FS, o.Log, cache
 	j, err := journal.Open(dir, lock, index.KnownTo(dir, index.Options{FS: o.FS}), jo)
 	if err != nil {
@@ -82,7 +79,7 @@ func openIndex(j *journal.Journal, o index.Options) (*index.Index, error) {
 		return x, err
 	}
 	if o.Log != nil {
-		o.Log.Warn("the index is computed anew from the journal", "reason", err)
+		o.Log.Warn("the index is computed anew from the journal", "reason", err.Error())
 	}
 	if err := index.Remove(j.Dir(), o); err != nil {
 		return nil, err

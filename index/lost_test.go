@@ -1,0 +1,108 @@
+package index
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/reading"
+)
+
+// TestLost: one record of a loss marks every source that it names, flags epochs, and voids the reading that it cuts.
+func TestLost(t *testing.T) {
+	w := newWorld(t, newSeed(t), 2)
+	w.add(60)
+	a, b := w.streams[0].source.ID, w.streams[1].source.ID
+	g := w.j.NewGroup()
+	fact := func(kind journal.Kind, content any) uint64 {
+		frame, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Add(&journal.Header{Kind: kind, Source: a, Verdict: continuity.Verdict{Epoch: 1}}, [][]byte{frame})
+	}
+	begun := fact(journal.ReconciliationBegun, &reading.Begun{Why: reading.AfterMark})
+	lost := journal.Lost{First: 7, Last: 9, Also: []journal.LostOf{{Source: b}, {Source: a, Silent: 3}}}
+	at := g.Add(&journal.Header{Kind: journal.TailLost, Source: a, Verdict: continuity.Verdict{
+		Epoch: 1, Mark: continuity.MarkBehind, MarkCause: continuity.Damaged, Gap: continuity.Gap{Cause: continuity.Damaged, Epoch: 1},
+	}}, [][]byte{lost.Frame()})
+	part := reading.AppendEntry(reading.AppendPart(nil, begun, []byte("b"), []byte("t")), &reading.Entry{What: reading.Unsaid, Key: []byte("k")})
+	g.Add(&journal.Header{Kind: journal.ReconciliationPart, Source: a, Verdict: continuity.Verdict{Epoch: 1}}, [][]byte{part})
+	fact(journal.ReconciliationEnded, &reading.Ended{Begun: begun, Through: begun, Scopes: []reading.Scope{{Backend: []byte("b"), Tenant: []byte("t")}}, Contradictions: 1})
+	if err := errors.Join(g.Commit(), w.j.Sync()); err != nil {
+		t.Fatal(err)
+	}
+	x := w.indexUpTo(w.j.Durable())
+	v, err := x.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	for _, source := range []uint32{a, b} {
+		m, ok, err := v.Mark(source, at)
+		if err != nil || !ok || m.End != Behind(at) || m.Cause != continuity.Damaged {
+			t.Errorf("source %d: mark %+v, %v, %v", source, m, ok, err)
+		}
+		if s := v.Source(source); s.Lost != at || s.Reading != nil {
+			t.Errorf("source %d stands at %+v", source, s)
+		}
+	}
+	flagged, err := v.Flagged(a)
+	if err != nil || !flagged[3] || !flagged[1] {
+		t.Errorf("flagged %v, %v: want 3, which the loss tells, and 1, which the reading contradicted", flagged, err)
+	}
+	if err := v.SourceReadings(a, 0, w.j.Durable(), func(r *SourceReading) error { return errors.New("a void reading counts") }); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCheck: of a whole index nothing is found; a row that is missing, differs or is too many is.
+func TestCheck(t *testing.T) {
+	w := newWorld(t, newSeed(t), 2)
+	w.add(300)
+	check := func(change func(x *Index) error) []journal.Finding {
+		t.Helper()
+		fs := vfs.NewMem()
+		o := testOptions(fs)
+		x := w.openIndex(o)
+		if err := x.CatchUp(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(change(x), x.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var found []journal.Finding
+		c, err := Check(t.Context(), testDir, w.j, "scratch", o, func(f journal.Finding) { found = append(found, f) }, nil)
+		if err != nil || !c.Compared || c.Rows == 0 {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		return found
+	}
+	if found := check(func(*Index) error { return nil }); len(found) > 0 {
+		t.Errorf("a whole index: %+v", found)
+	}
+	row := func(x *Index) (key []byte) {
+		it, err := x.db.NewIter(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer it.Close()
+		it.SeekGE([]byte{keyHistory})
+		return append(key, it.Key()...)
+	}
+	for name, change := range map[string]func(x *Index) error{
+		"missing":   func(x *Index) error { return x.db.Delete(row(x), pebble.NoSync) },
+		"differing": func(x *Index) error { return x.db.Set(row(x), []byte{1}, pebble.NoSync) },
+		"surplus":   func(x *Index) error { return x.db.Set(append(row(x), 7), nil, pebble.NoSync) },
+	} {
+		found := check(change)
+		if len(found) != 1 || found[0].Severity != journal.Damage || found[0].Key == "" {
+			t.Errorf("a %s row: %+v", name, found)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/pebblefile"
+)
+
+// What Pebble takes for an end may be damage: it stops at the first record of the manifest that it cannot read, makes a new database
+// where the marker of the manifest is gone, and does not miss a write-ahead log. Then older records would be gone without an error, and a
+// database that is open for writing removes the tables that it does not know. So before and after Pebble opens, what it cannot
+// know is checked here.
+
+// survey is what is known of the database's files before it is opened.
+type survey struct {
+	files []pebblefile.File
+	// begins holds, for each write-ahead log, the offset of the first block that was appended to it.
+	begins []uint64
+	// manifest is not nil where the manifest cannot be read to its end.
+	manifest error
+}
+
+// examine reads what the files of the database in path say of themselves. It fails where a database is plainly there but Pebble would not
+// see it.
+func examine(dir, path string, o Options) (*survey, error) {
+	files, err := pebblefile.List(o.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	s := &survey{files: files}
+	ctx := context.Background()
+	for _, f := range files {
+		if f.Kind != pebblefile.Log || f.Size == 0 {
+			continue
+		}
+		first, err := firstAppended(ctx, o.FS.PathJoin(path, f.Name), f.Num, o)
+		if err != nil {
+			return nil, err
+		}
+		if first != 0 {
+			s.begins = append(s.begins, first)
+		}
+	}
+	// The head file is written when the database is complete: one whose making was cut short has none.
+	_, err = o.FS.Stat(o.FS.PathJoin(dir, headFile))
+	data := err == nil || s.count(pebblefile.Table) > 0 || len(s.begins) > 0
+	manifest, named := pebblefile.MarkerValue(files, "manifest")
+	_, versioned := pebblefile.MarkerValue(files, "format-version")
+	if data && (!named || !versioned) {
+		what := "there is no database in it, but a head file or others that tell of one"
+		if len(files) > 0 {
+			what = "a marker file is gone, marker.manifest.* or marker.format-version.*"
+		}
+		return nil, fmt.Errorf("%s: %w", path, &CorruptError{What: what})
+	}
+	if named {
+		tail, err := pebblefile.CheckManifest(ctx, o.FS, o.FS.PathJoin(path, manifest))
+		if err == nil && !tail.Clean {
+			err = fmt.Errorf("%s cannot be read behind its first %d bytes", manifest, tail.End)
+		}
+		s.manifest = err
+	}
+	return s, nil
+}
+
+func (s *survey) count(k pebblefile.Kind) (n int) {
+	for _, f := range s.files {
+		if f.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// logBytes is the size of all write-ahead logs.
+func (s *survey) logBytes() (n int64) {
+	for _, f := range s.files {
+		if f.Kind == pebblefile.Log {
+			n += f.Size
+		}
+	}
+	return n
+}
+
+// errEnough ends a reading of a log.
+var errEnough = errors.New("that is enough")
+
+// firstAppended is the offset of the first block that was appended in a log, 0 where there is none. What the sealer wrote is
+// older, and known by the range that it deletes.
+func firstAppended(ctx context.Context, path string, num uint64, o Options) (uint64, error) {
+	first := uint64(0)
+	_, err := pebblefile.ReadLog(ctx, o.FS, path, num, func(b pebblefile.Batch) error {
+		block, sealed := uint64(0), false
+		err := b.Rows(func(r pebblefile.Row, isRange bool) error {
+			sealed = sealed || isRange
+			if !r.Deleted && block == 0 && len(r.Key) == 9 && r.Key[0] == keyBlock {
+				block = last8(r.Key)
+			}
+			return nil
+		})
+		if err == nil && block != 0 && !sealed {
+			first, err = block, errEnough
+		}
+		return err
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	if err != nil && pebble.IsCorruptionError(err) {
+		return 0, nil // Pebble says so better
+	}
+	return first, err
+}
+
+// sound reports, as a *CorruptError, whether records are missing in the middle: each log must begin where what was before it ended.
+func (j *Journal) sound(s *survey) error {
+	for _, first := range s.begins {
+		if first == 1 || first > j.next-1 {
+			continue
+		}
+		b, err := j.blockAt(nil, first-1)
+		if errors.Is(err, ErrNotFound) {
+			continue // a beginning that is not there
+		}
+		if err != nil {
+			return err
+		}
+		last := b.Last()
+		if last >= first-1 {
+			continue
+		}
+		if b, err = j.blockAt(b, first); err != nil {
+			return err
+		}
+		if b.First != first {
+			continue // lost behind the log's end, or pruned
+		}
+		if told, err := b.tells(last + 1); err != nil || told {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		return missing(last+1, first-1)
+	}
+	return nil
+}
+
+// precheckBytes is how much of write-ahead logs is read twice at an open for writing, to look before anything is removed.
+const precheckBytes = 4 << 20
+
+// precheck opens the database for reading first where that is cheap or there is reason to: one that is open for writing removes the
+// tables that its manifest does not name, and with a damaged manifest these may be what is missing.
+func precheck(dir string, knownTo uint64, s *survey, o Options) error {
+	if s.count(pebblefile.Manifest) == 0 || s.manifest == nil && s.logBytes() > precheckBytes {
+		return nil
+	}
+	o.ReadOnly = true
+	j, err := open(dir, o)
+	if err != nil {
+		if errors.Is(err, errNothing) {
+			return nil // its making was cut short
+		}
+		return err
+	}
+	defer j.Close()
+	if j.hole == nil && max(knownTo, readHead(o.FS, dir, j.id)) <= j.next-1 {
+		return nil
+	}
+	orphans, err := j.orphans(s)
+	if err != nil || len(orphans) == 0 {
+		return err
+	}
+	what := fmt.Sprintf("records are missing, and may be in %s, which the manifest does not name", orphans[0])
+	if s.manifest != nil {
+		what += " (" + s.manifest.Error() + ")"
+	}
+	return &CorruptError{Offset: j.next, What: what + "; nothing was changed"}
+}
+
+// orphans are the tables that are there but not part of the database.
+func (j *Journal) orphans(s *survey) ([]string, error) {
+	live, err := liveTables(j.db)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range s.files {
+		if f.Kind == pebblefile.Table && !live[f.Num] {
+			out = append(out, f.Name)
+		}
+	}
+	return out, nil
+}
+
+// liveTables are the numbers of the tables that a database goes by.
+func liveTables(db *pebble.DB) (map[uint64]bool, error) {
+	levels, err := db.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	live := map[uint64]bool{}
+	for _, l := range levels {
+		for _, t := range l {
+			live[uint64(t.BackingSSTNum)] = true
+		}
+	}
+	return live, nil
+}

@@ -1,0 +1,68 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Lost is what a TailLost record tells: the offsets First to Last are not in the journal any more.
+//
+// Its one frame is First and Last, 8 bytes each, big-endian, then for each entry of Also its source (4 bytes) and epoch (8 bytes).
+type Lost struct {
+	First, Last uint64
+	// Also says more of the loss than that it marks the record's own source.
+	Also []LostOf
+}
+
+// LostOf is what a loss means to one source.
+type LostOf struct {
+	// Source is marked too, where it is not the record's own.
+	Source uint32
+	// Silent is not 0 where what was lost may have told that the master changes things without an event in that epoch (R11).
+	Silent uint64
+}
+
+const lostEntry = 12
+
+// Frame is the record's one frame.
+func (l *Lost) Frame() []byte {
+	b := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, l.First), l.Last)
+	for _, a := range l.Also {
+		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, a.Source), a.Silent)
+	}
+	return b
+}
+
+// DecodeLost reads the frames of a TailLost record at offset.
+func DecodeLost(offset uint64, frames [][]byte) (Lost, error) {
+	if len(frames) != 1 || len(frames[0]) < 16 || (len(frames[0])-16)%lostEntry != 0 {
+		return Lost{}, &CorruptError{Offset: offset, What: "tail_lost record does not decode"}
+	}
+	b := frames[0]
+	l := Lost{First: binary.BigEndian.Uint64(b), Last: binary.BigEndian.Uint64(b[8:])}
+	for b = b[16:]; len(b) > 0; b = b[lostEntry:] {
+		l.Also = append(l.Also, LostOf{binary.BigEndian.Uint32(b), binary.BigEndian.Uint64(b[4:])})
+	}
+	return l, nil
+}
+
+// tells reports whether the block begins with the record of the loss of all offsets from first on that it is behind.
+func (b *Block) tells(first uint64) (bool, error) {
+	if b.Header(0).Kind != TailLost {
+		return false, nil
+	}
+	frames, err := b.Frames(0, nil, new([8]byte))
+	if err != nil {
+		return false, err
+	}
+	l, err := DecodeLost(b.First, frames)
+	return err == nil && l.First <= first && b.First <= l.Last+1, err
+}
+
+// missing is the error for offsets that are gone and of which no record tells.
+func missing(first, last uint64) *CorruptError {
+	return &CorruptError{Offset: first, What: fmt.Sprintf("the records at offsets %d to %d are gone", first, last)}
+}
+
+// beginning is the offset that the journal must begin with.
+func (j *Journal) beginning() uint64 { return 1 }

@@ -1,0 +1,376 @@
+package journal
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/pebblefile"
+)
+
+// Repair does not open the damaged database: it reads its files one by one, and what it keeps of them is what checks itself.
+//
+//	every table and log ──▶ pile: blocks by offset, other rows by key, each the newest first ──▶ a new journal, record by record
+//
+// A block holds what was received, which never changes: so of two that hold the same offset either will do, and it does not matter whether
+// the database still went by the file. The rows beside blocks, the totals and the index are computed anew.
+//
+// Where offsets are missing, TailLost records take the place of the last of them, one for each source (or one for several, if fewer
+// offsets than sources are missing): a mark at a spot that no reader can pass. Everything may have happened there: no evidence
+// before counts behind it, a reading of the master that spans it is void, and where a master was asked, the epochs on both sides are taken for
+// silent (R11), since what flagged them may be among what is lost.
+
+// Repaired tells what a repair kept and what it could not.
+type Repaired struct {
+	Sources int    `json:"sources"`
+	Records uint64 `json:"records"`
+	First   uint64 `json:"first_offset,omitempty"`
+	Last    uint64 `json:"last_offset,omitempty"`
+	// Lost is the number of offsets that are missing, in Holes runs; Ranges are the first of these.
+	Lost   uint64      `json:"lost_records"`
+	Holes  int         `json:"holes"`
+	Ranges [][2]uint64 `json:"lost_offsets,omitempty"`
+	// Unreadable are the files of which something could not be read.
+	Unreadable []string `json:"unreadable,omitempty"`
+	// Restored are the sources whose name or standing was lost and is made up from their records.
+	Restored []string `json:"restored,omitempty"`
+}
+
+// maxRanges bounds the ranges that are named.
+const maxRanges = 1000
+
+// Repair writes into the new data directory to, which the caller has claimed, all of the journal in dir that can be read. Nothing in dir is
+// changed. knownTo is the offset that dir's index has applied. Memory does not grow with the journal, but the holes in it are held.
+func Repair(ctx context.Context, dir, to string, knownTo uint64, o Options, progress func(done, total uint64)) (Repaired, error) {
+	o = o.withDefaults()
+	r := &repairer{ctx: ctx, from: o.FS.PathJoin(dir, folder), dir: dir, o: o, progress: progress, beginning: 1, sources: map[uint32]*salvaged{}}
+	var err error
+	if r.codec, err = newCodec(); err != nil {
+		return r.Repaired, err
+	}
+	defer r.codec.close()
+	if err := datadir.Prepare(o.FS, to); err != nil {
+		return r.Repaired, err
+	}
+	scratch := o.FS.PathJoin(to, "pile")
+	if r.pile, err = openPile(scratch, o); err != nil {
+		return r.Repaired, err
+	}
+	err = r.gather()
+	if err == nil {
+		err = r.survey(knownTo)
+	}
+	if err == nil {
+		err = r.write(to)
+	}
+	err = errors.Join(err, r.pile.Close())
+	if err == nil {
+		err = o.FS.RemoveAll(scratch)
+	}
+	return r.Repaired, err
+}
+
+type repairer struct {
+	Repaired
+	ctx      context.Context
+	dir      string // the damaged one
+	from     string // its database
+	o        Options
+	codec    *codec
+	pile     *pebble.DB
+	progress func(done, total uint64)
+
+	done, total uint64
+	id          ID
+	hasID       bool
+	beginning   uint64 // see Journal.beginning
+	known       uint64 // the newest offset of which something tells
+	holes       []hole
+	sources     map[uint32]*salvaged
+}
+
+// hole is a run of offsets that are missing.
+type hole struct {
+	first, last uint64
+	// next are the epochs of the sources' next records behind it.
+	next map[uint32]uint64
+}
+
+// salvaged is what is known of a source.
+type salvaged struct {
+	Source
+	named bool
+	// asked: a master was asked, so that there may be flags of R11.
+	asked bool
+	// newest is the header of the newest record read so far that is not stale.
+	newest Header
+	has    bool
+	// last is the offset of the newest message that is not stale, at the end; seq its number.
+	last     uint64
+	seq      uint64
+	position *Position
+}
+
+func (r *repairer) source(id uint32) *salvaged {
+	s := r.sources[id]
+	if s == nil {
+		s = &salvaged{Source: Source{ID: id}}
+		r.sources[id] = s
+	}
+	return s
+}
+
+// step tells of progress.
+func (r *repairer) step(bytes uint64) {
+	if r.done += bytes; r.progress != nil {
+		r.progress(min(r.done, r.total), r.total)
+	}
+}
+
+// The pile, a database that is thrown away: 'b' · first offset · ^sequence number -> block; 'r' · length of key u16 · key ·
+// ^sequence number -> 1 and the row's value, or 0 where it was deleted.
+func openPile(path string, o Options) (*pebble.DB, error) {
+	if err := o.FS.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	p := o.pebble(o.FS)
+	p.ReadOnly, p.DisableWAL = false, true
+	p.Logger = datadir.Logger(o.Log, "repair", o.Fatal)
+	p.EventListener = nil
+	return pebble.Open(path, p)
+}
+
+func pileKey(family byte, key []byte, seq uint64) []byte {
+	k := []byte{family}
+	if family == 'r' {
+		k = binary.BigEndian.AppendUint16(k, uint16(len(key)))
+	}
+	return binary.BigEndian.AppendUint64(append(k, key...), ^seq)
+}
+
+// gather reads every table and log into the pile. The tables that the database goes by are enough, where it can say so and all can be
+// read; else every table counts.
+func (r *repairer) gather() error {
+	files, err := pebblefile.List(r.o.FS, r.from)
+	if err != nil {
+		return err
+	}
+	live := r.live()
+	for _, f := range files {
+		if f.Kind == pebblefile.Table || f.Kind == pebblefile.Log {
+			r.total += 3 * uint64(f.Size)
+		}
+	}
+	for _, f := range files {
+		path := r.o.FS.PathJoin(r.from, f.Name)
+		var bad error
+		switch f.Kind {
+		case pebblefile.Table:
+			// Of a table that the database does not go by, the rows beside the blocks may be older than they look.
+			bad, err = r.table(path, live == nil || live[f.Num])
+		case pebblefile.Log:
+			var tail pebblefile.Tail
+			tail, err = pebblefile.SalvageLog(r.ctx, r.o.FS, path, f.Num, func(b pebblefile.Batch) error {
+				return b.Rows(func(row pebblefile.Row, isRange bool) error {
+					if isRange {
+						return nil // of blocks that the sealer merged: they say the same
+					}
+					return r.keep(row, true)
+				})
+			})
+			bad = tail.Err
+		default:
+			continue
+		}
+		if errors.Is(err, pebble.ErrClosed) || r.ctx.Err() != nil {
+			return errors.Join(err, r.ctx.Err())
+		}
+		if bad == nil {
+			bad = err
+		}
+		if bad != nil {
+			r.Unreadable = append(r.Unreadable, folder+"/"+f.Name)
+			r.o.Log.Warn("a part of a file cannot be read", "file", folder+"/"+f.Name, "why", bad.Error())
+		}
+		r.step(uint64(f.Size))
+	}
+	return r.pile.Flush()
+}
+
+// live are the tables that the database goes by, nil where it cannot say.
+func (r *repairer) live() map[uint64]bool {
+	o := r.o
+	o.ReadOnly = true
+	db, err := datadir.OpenPebble(r.from, o.pebble(o.FS))
+	if err != nil {
+		return nil
+	}
+	defer db.Close()
+	tables, err := liveTables(db)
+	if err != nil {
+		return nil
+	}
+	return tables
+}
+
+// table reads a table as far as it can be read, and goes on behind what cannot.
+func (r *repairer) table(path string, live bool) (bad, err error) {
+	defer func() {
+		if bad != nil && err == nil { // the blocks may be whole where the way to them is not
+			err = pebblefile.Carve(r.o.FS, path, pebble.DefaultComparer, func(row pebblefile.Row) error { return r.keep(row, live) })
+		}
+	}()
+	t, bad := pebblefile.OpenTable(r.o.FS, path, r.o.pebble(r.o.FS))
+	if bad != nil {
+		return bad, nil
+	}
+	defer t.Close()
+	// Each family alone: of the others, a damage in one is not worth a search.
+	low := []byte{keyBlock}
+	for low != nil {
+		last, damage, err := t.Rows(r.ctx, low, []byte{keyBlock + 1}, func(row pebblefile.Row) error { return r.keep(row, live) })
+		if err != nil {
+			return bad, err
+		}
+		if damage == nil {
+			break
+		}
+		bad = damage
+		from := last8(append(make([]byte, 8), low...))
+		if len(low) == 1 {
+			from = 0
+		}
+		if len(last) == 9 {
+			from = last8(last) + 1
+		}
+		next, ok := nextReadable(from, func(at uint64) (uint64, bool, error) {
+			key, ok, err := t.Readable(blockKey(at))
+			if err != nil || !ok || len(key) != 9 || key[0] != keyBlock {
+				return 0, false, err
+			}
+			return last8(key), true, nil
+		})
+		if low = nil; ok {
+			low = blockKey(next)
+		}
+	}
+	for family := int(keyBlock) + 1; family < 256; family++ {
+		high := []byte{byte(family + 1)}
+		if family == 255 {
+			high = nil
+		}
+		_, damage, err := t.Rows(r.ctx, []byte{byte(family)}, high, func(row pebblefile.Row) error { return r.keep(row, live) })
+		if err != nil {
+			return bad, err
+		}
+		if damage != nil {
+			bad = damage
+		}
+	}
+	return bad, nil
+}
+
+// keep puts a row on the pile, a block only if it is whole.
+func (r *repairer) keep(row pebblefile.Row, live bool) error {
+	if len(row.Key) == 0 || len(row.Key) > 1<<16-1 {
+		return nil
+	}
+	switch row.Key[0] {
+	case keyBlock:
+		if row.Deleted || len(row.Key) != 9 {
+			return nil
+		}
+		b := &Block{}
+		if b.decode(last8(row.Key), row.Value, r.codec) != nil || b.Load() != nil {
+			return nil
+		}
+		return r.pile.Set(pileKey('b', row.Key[1:], row.Seq), row.Value, pebble.NoSync)
+	case keyPlace, keySeq, keyTime, keySpan:
+		return nil
+	}
+	if !live && row.Key[0] != keyState && row.Key[0] != keySource {
+		return nil
+	}
+	value := append([]byte{1}, row.Value...)
+	if row.Deleted {
+		value = []byte{0}
+	}
+	return r.pile.Set(pileKey('r', row.Key, row.Seq), value, pebble.NoSync)
+}
+
+// eachRow calls f with the rows other than blocks, the versions of a key one behind the other, the newest first.
+func (r *repairer) eachRow(f func(key, value []byte) error) error {
+	it, err := r.pile.NewIter(&pebble.IterOptions{LowerBound: []byte{'r'}, UpperBound: []byte{'r' + 1}})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		key := it.Key()[3 : len(it.Key())-8]
+		if err := f(key, v); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// eachBlock calls f with the blocks in order, each with the offset from which on its records are new.
+func (r *repairer) eachBlock(f func(b *Block, from uint64) error) error {
+	it, err := r.pile.NewIter(&pebble.IterOptions{LowerBound: []byte{'b'}, UpperBound: []byte{'b' + 1}})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	b, next := &Block{}, uint64(0)
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		r.step(uint64(len(v)))
+		if err := b.decode(binary.BigEndian.Uint64(it.Key()[1:]), v, r.codec); err != nil {
+			return err
+		}
+		if b.Last() < next {
+			continue
+		}
+		from := max(b.First, next)
+		next = b.Last() + 1
+		if err := f(b, from); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// readHeadOf reads the head file of a directory whose journal's id is not known yet.
+func readHeadOf(o Options, dir string) (id ID, offset uint64, ok bool) {
+	f, err := o.FS.Open(o.FS.PathJoin(dir, headFile))
+	if err != nil {
+		return id, 0, false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, headSize+1))
+	if err != nil || len(b) != headSize {
+		return id, 0, false
+	}
+	id = ID(b[8:24])
+	offset, err = decodeHead(b, id)
+	return id, offset, err == nil
+}
+
+var errNothingLeft = errors.New("no record of this journal can be read; nothing was written")
+
+func (r *repairer) name(id uint32) string { return fmt.Sprintf("recovered-%d", id) }

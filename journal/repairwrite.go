@@ -1,0 +1,366 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/continuity"
+)
+
+// survey reads the pile once: the holes, and what is known of each source.
+func (r *repairer) survey(knownTo uint64) error {
+	if err := r.surveyRows(); err != nil {
+		return err
+	}
+	next := r.beginning
+	err := r.eachBlock(func(b *Block, from uint64) error {
+		if from > next {
+			if told, err := b.tells(next); err != nil || !told {
+				r.holes = append(r.holes, hole{next, from - 1, map[uint32]uint64{}})
+			}
+		}
+		for o := from; o <= b.Last(); o++ {
+			h := b.Header(int(o - b.First))
+			for i := len(r.holes) - 1; i >= 0 && !h.Stale; i-- {
+				if _, seen := r.holes[i].next[h.Source]; seen {
+					break // and in all holes before
+				}
+				r.holes[i].next[h.Source] = h.Epoch
+			}
+			r.follow(o, h)
+		}
+		if r.First == 0 {
+			r.First = from
+		}
+		r.Last, next = b.Last(), b.Last()+1
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if r.First == 0 && len(r.sources) == 0 {
+		return errNothingLeft
+	}
+	r.known = max(r.Last, knownTo)
+	if id, head, ok := readHeadOf(r.o, r.dir); ok && (!r.hasID || id == r.id) {
+		r.id, r.hasID, r.known = id, true, max(r.known, head)
+	}
+	for _, h := range r.holes {
+		r.lost(h.first, h.last)
+	}
+	if r.known > r.Last {
+		r.lost(r.Last+1, r.known)
+	}
+	return nil
+}
+
+func (r *repairer) lost(first, last uint64) {
+	r.Holes++
+	r.Lost += last - first + 1
+	if len(r.Ranges) < maxRanges {
+		r.Ranges = append(r.Ranges, [2]uint64{first, last})
+	}
+}
+
+// follow takes what a record says of its source.
+func (r *repairer) follow(offset uint64, h *Header) {
+	s := r.source(h.Source)
+	switch h.Kind {
+	case PublisherStatus, ReconciliationBegun, ReconciliationPart, ReconciliationEnded:
+		s.asked = true
+	}
+	if h.Stale {
+		return
+	}
+	s.newest, s.has = *h, true
+	if h.Kind == Message {
+		s.last = offset
+		if !h.Duplicate && h.HasSeq {
+			s.seq = h.Seq
+		}
+	}
+}
+
+// surveyRows takes the sources, where they stand, and the id.
+func (r *repairer) surveyRows() error {
+	return r.eachRow(func(key, value []byte) error {
+		there, value := value[0] == 1, value[1:]
+		switch {
+		case !there:
+		case bytes.Equal(key, metaID) && len(value) == len(r.id) && !r.hasID:
+			r.id, r.hasID = ID(value), true
+		case key[0] == keySource:
+			var s Source
+			if json.Unmarshal(value, &s) != nil || s.ID == 0 || !bytes.Equal(key, sourceKey(keySource, s.ID)) {
+				return nil
+			}
+			if have := r.source(s.ID); !have.named || len(s.Seen) > len(have.Seen) { // endpoints are only ever added
+				have.Source, have.named = s, true
+				have.asked = have.asked || len(s.Masters) > 0
+			}
+		case key[0] == keyState && len(key) == 5:
+			p, err := decodePosition(value)
+			if err != nil {
+				return nil
+			}
+			if have := r.source(uint32(last8(append(make([]byte, 3), key...)))); have.position == nil || laterPosition(&p, have.position) {
+				have.position = &p
+			}
+		}
+		return nil
+	})
+}
+
+// laterPosition reports whether a source stood at p behind q.
+func laterPosition(p, q *Position) bool {
+	if p.Last != q.Last {
+		return p.Last > q.Last
+	}
+	return p.State.Changes > q.State.Changes
+}
+
+// repairGroup is how many raw bytes are committed together.
+const repairGroup = 4 << 20
+
+// write makes the new journal.
+func (r *repairer) write(to string) error {
+	o := r.o
+	o.NoSealer, o.ReadOnly, o.Cache = true, false, nil
+	j, err := Open(to, nil, 0, o)
+	if err != nil {
+		return err
+	}
+	err = r.fill(j)
+	if err == nil {
+		err = j.Sync()
+	}
+	if err == nil {
+		err = j.Flush()
+	}
+	return errors.Join(err, j.Close())
+}
+
+func (r *repairer) fill(j *Journal) error {
+	if r.hasID {
+		if err := j.db.Set(metaID, r.id[:], pebble.Sync); err != nil {
+			return err
+		}
+		j.id = r.id
+	}
+	if err := r.writeSources(j); err != nil {
+		return err
+	}
+	for _, s := range r.sources { // from here on: of what was written so far
+		s.newest, s.has = Header{}, false
+	}
+	w := &rewriter{r: r, j: j}
+	holes := r.holes
+	err := r.eachBlock(func(b *Block, from uint64) error {
+		if len(holes) > 0 && holes[0].last+1 == from {
+			if err := w.loss(holes[0].first, holes[0].last, holes[0].last, holes[0].next); err != nil {
+				return err
+			}
+			holes = holes[1:]
+		}
+		return w.block(b, from)
+	})
+	if err == nil && r.known > r.Last {
+		err = w.loss(r.Last+1, r.known, r.known+uint64(len(r.sources)), nil)
+	}
+	if err != nil {
+		return err
+	}
+	g, err := w.begin(j.next)
+	if err != nil {
+		return err
+	}
+	for id, s := range r.sources {
+		p := r.standing(s)
+		g.State(id, &p)
+	}
+	return w.commit()
+}
+
+// writeSources writes the rows that are kept as they are, and the names of the sources.
+func (r *repairer) writeSources(j *Journal) error {
+	batch := j.db.NewBatch()
+	defer batch.Close()
+	var before []byte
+	err := r.eachRow(func(key, value []byte) error {
+		newest := !bytes.Equal(key, before)
+		before = append(before[:0], key...)
+		switch {
+		case !newest || value[0] == 0:
+			return nil
+		case key[0] == keySource, key[0] == keyState, bytes.Equal(key, metaID), bytes.Equal(key, metaTotals), bytes.Equal(key, metaSealed):
+			return nil
+		case key[0] == keyImport:
+			var im Import
+			if json.Unmarshal(value[1:], &im) != nil || im.Last > r.Last {
+				return nil // it may be imported again
+			}
+		}
+		return batch.Set(key, value[1:], nil)
+	})
+	if err != nil {
+		return err
+	}
+	for id, s := range r.sources {
+		if !s.named {
+			s.Name, s.Created = r.name(id), time.Now().UTC()
+			r.Restored = append(r.Restored, s.Name)
+		}
+		v, err := json.Marshal(s.Source)
+		if err != nil {
+			return err
+		}
+		if err := batch.Set(sourceKey(keySource, id), v, nil); err != nil {
+			return err
+		}
+		j.sources[id] = s.Source
+	}
+	r.Sources = len(r.sources)
+	return batch.Commit(pebble.Sync)
+}
+
+// standing is where a source stands at the end: as its row says, if that fits its records, else as they say.
+func (r *repairer) standing(s *salvaged) Position {
+	p := s.position
+	several := len(s.Seen) > 1
+	if p != nil && (p.Last == s.last || several && p.Last != 0 && p.Last < s.last && r.readable(p.Last)) && (!s.has || p.State.Epoch >= s.newest.Epoch) {
+		return *p
+	}
+	if s.named && (s.has || p != nil) {
+		r.Restored = append(r.Restored, s.Name)
+	}
+	q := Position{Last: s.last}
+	q.State.Epoch, q.State.Seq, q.State.HasTime, q.State.Time = s.newest.Epoch, s.seq, s.newest.HasTime, s.newest.Time
+	q.State.Break = continuity.RecorderWasDown // the ids are not known: whatever comes, it is the first of a connection
+	if p != nil && p.State.Epoch > q.State.Epoch {
+		q.State.Epoch, q.State.Seq = p.State.Epoch, p.State.Seq // an epoch's number is not used again
+	}
+	return q
+}
+
+// readable reports whether an offset lies in no hole.
+func (r *repairer) readable(offset uint64) bool {
+	return !slices.ContainsFunc(r.holes, func(h hole) bool { return h.first <= offset && offset <= h.last }) && offset <= r.Last
+}
+
+// rewriter appends records at the offsets that they had.
+type rewriter struct {
+	r *repairer
+	j *Journal
+	g *Group
+
+	frames [][]byte
+	seq    [8]byte
+}
+
+// begin returns the group that goes on at an offset.
+func (w *rewriter) begin(offset uint64) (*Group, error) {
+	if w.j.next != offset { // behind a loss
+		if err := w.commit(); err != nil {
+			return nil, err
+		}
+	}
+	if w.g == nil {
+		w.j.next = offset
+		w.g = w.j.NewGroup()
+	}
+	return w.g, nil
+}
+
+func (w *rewriter) commit() error {
+	if w.g == nil {
+		return nil
+	}
+	g := w.g
+	w.g = nil
+	return g.Commit()
+}
+
+func (w *rewriter) block(b *Block, from uint64) error {
+	for o := from; o <= b.Last(); o++ {
+		i := int(o - b.First)
+		h := b.Header(i)
+		var err error
+		if w.frames, err = b.Frames(i, w.frames[:0], &w.seq); err != nil {
+			return err
+		}
+		g, err := w.begin(o)
+		if err != nil {
+			return err
+		}
+		g.Add(h, w.frames)
+		if s := w.r.source(h.Source); !h.Stale {
+			s.newest, s.has = *h, true
+		}
+		w.r.Records++
+	}
+	w.r.step(uint64(b.RawLen()) / 8)
+	if w.g != nil && w.g.Raw() >= repairGroup {
+		return w.commit()
+	}
+	return nil
+}
+
+// loss writes that the offsets first to last are missing, as records that end at the offset end: one for each source, or, where there is
+// no room for so many, the last for several.
+func (w *rewriter) loss(first, last, end uint64, next map[uint32]uint64) error {
+	if err := w.commit(); err != nil {
+		return err
+	}
+	ids := make([]uint32, 0, len(w.r.sources))
+	for id := range w.r.sources {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	room := min(uint64(len(ids)), end-first+1)
+	if room == 0 {
+		w.j.next = end + 1
+		return nil
+	}
+	g, err := w.begin(end - room + 1)
+	if err != nil {
+		return err
+	}
+	for i := range int(room) {
+		own := ids[i : i+1]
+		if i == int(room)-1 {
+			own = ids[i:]
+		}
+		l := Lost{First: first, Last: last}
+		for n, id := range own {
+			l.Also = append(l.Also, w.of(id, n > 0, next)...)
+		}
+		s := w.r.source(own[0])
+		p := Position{State: continuity.State{Epoch: s.newest.Epoch, HasTime: s.newest.HasTime, Time: s.newest.Time}}
+		h := tailLostHeader(own[0], &p)
+		g.Add(&h, [][]byte{l.Frame()})
+	}
+	return w.commit()
+}
+
+// of says what a loss means to a source, beside a mark if it is the record's own.
+func (w *rewriter) of(id uint32, also bool, next map[uint32]uint64) []LostOf {
+	s := w.r.source(id)
+	var out []LostOf
+	if s.asked {
+		if s.has {
+			out = append(out, LostOf{id, s.newest.Epoch})
+		}
+		if e := next[id]; e != 0 && (!s.has || e != s.newest.Epoch) {
+			out = append(out, LostOf{id, e})
+		}
+	}
+	if also && len(out) == 0 {
+		out = append(out, LostOf{Source: id})
+	}
+	return out
+}
