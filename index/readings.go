@@ -84,6 +84,9 @@ func (a *applier) part(b *journal.Block, i int, h *journal.Header, s *SourceStat
 	if err != nil {
 		return &journal.CorruptError{Offset: offset, What: err.Error()}
 	}
+	if p.Begun <= a.horizon {
+		return nil // what it speaks of was pruned
+	}
 	if s.Reading == nil || s.Reading.Offset != p.Begun {
 		return &journal.CorruptError{Offset: offset, What: errReading.Error()}
 	}
@@ -162,6 +165,9 @@ func (a *applier) ended(b *journal.Block, i int, h *journal.Header, s *SourceSta
 	r := SourceReading{Offset: place.Offset, Received: place.Received}
 	if len(a.frames) != 1 || json.Unmarshal(a.frames[0], &r.Ended) != nil {
 		return &journal.CorruptError{Offset: place.Offset, What: "the end of a reading does not decode"}
+	}
+	if r.Begun <= a.horizon {
+		return nil
 	}
 	if s.Reading == nil || s.Reading.Offset != r.Begun {
 		return &journal.CorruptError{Offset: place.Offset, What: errReading.Error()}

@@ -50,7 +50,7 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	if err := exchange(x.opts, x.dir); err != nil {
 		return err
 	}
-	db, a, err := openDB(x.opts.FS.PathJoin(x.dir, folder), x.j, x.opts)
+	db, a, err := openDB(ctx, x.opts.FS.PathJoin(x.dir, folder), x.j, x.opts)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func build(ctx context.Context, j *journal.Journal, o Options, progress func(app
 	if err := o.FS.RemoveAll(path); err != nil {
 		return nil, fmt.Errorf("removing the rest of an earlier rebuild: %w", err)
 	}
-	db, a, err := openDB(path, j, o)
+	db, a, err := openDB(ctx, path, j, o)
 	if err != nil {
 		return nil, err
 	}
