@@ -138,3 +138,15 @@ func (v *View) keptMarks(c *Checkpoint, b *Base) (offsets []uint64, err error) {
 	}
 	return offsets, nil
 }
+
+// EventsAt is how many events there were up to a checkpoint, over all sources; 0 where there is none at that offset.
+func (v *View) EventsAt(offset uint64) (n uint64, err error) {
+	err = v.each(checkpointKey(offset), append(checkpointKey(offset), 0), false, func(key, value []byte) error {
+		c, err := decodeCheckpoint(key, value)
+		if err == nil {
+			n = c.Events
+		}
+		return err
+	})
+	return n, err
+}

@@ -19,6 +19,8 @@ type StatsOut struct {
 	Journal       JournalStats `json:"journal"`
 	Index         IndexStats   `json:"index"`
 	Sources       []SourceOut  `json:"sources"`
+	// Horizon is where the journal begins; left out where it was never pruned. Events and the like count what was recorded all the same.
+	Horizon *HorizonOut `json:"horizon,omitempty"`
 	// Recorder is left out where none runs.
 	Recorder *RecorderStats `json:"recorder,omitempty"`
 }
@@ -93,7 +95,7 @@ func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 	j := e.Journal.Stats()
 	out := &StatsOut{
 		Events: j.Totals.Events, Messages: j.Totals.Messages, Duplicates: j.Totals.Duplicates, Damaged: j.Totals.Damaged,
-		DurableOffset: j.Durable,
+		DurableOffset: j.Durable, Horizon: e.Horizon(),
 		Journal: JournalStats{
 			Bytes: j.TableBytes, WALBytes: j.LogBytes, RawBytes: j.Totals.RawBytes,
 			BytesPerEvent: per(j.TableBytes, j.Totals.Events), RawBytesPerEvent: per(j.Totals.RawBytes, j.Totals.Events),
