@@ -37,7 +37,7 @@ type Index struct {
 	opts Options
 
 	writing sync.Mutex // held by whoever applies records
-	pruning sync.Mutex // held by Prune and Trim; taken before writing
+	pruning sync.Mutex // held by Prune, Trim and Rebuild; taken before writing
 
 	mu      sync.RWMutex // held for reading by every View; for writing while the database is exchanged
 	db      *pebble.DB

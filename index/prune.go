@@ -70,7 +70,7 @@ func (x *Index) Trim(ctx context.Context, progress func(step string, done, total
 
 func (x *Index) trim(ctx context.Context, progress func(step string, done, total uint64)) error {
 	total := x.j.Durable()
-	if err := x.Rebuild(ctx, func(applied uint64) { progress("computing the index anew", min(applied, total), total) }); err != nil {
+	if err := x.rebuild(ctx, func(applied uint64) { progress("computing the index anew", min(applied, total), total) }); err != nil {
 		return fmt.Errorf("the journal was pruned; computing the index anew: %w", err)
 	}
 	progress("giving the space back", 0, 1)

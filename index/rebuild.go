@@ -28,6 +28,12 @@ func Create(ctx context.Context, j *journal.Journal, o Options, progress func(ap
 
 // Rebuild computes the index anew while this one goes on serving, then exchanges them; readers wait for the exchange only.
 func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) error {
+	x.pruning.Lock() // index.new/ is one's alone, and the horizon stays
+	defer x.pruning.Unlock()
+	return x.rebuild(ctx, progress)
+}
+
+func (x *Index) rebuild(ctx context.Context, progress func(applied uint64)) error {
 	fresh, err := build(ctx, x.j, x.opts, progress)
 	if err != nil {
 		return err

@@ -115,6 +115,9 @@ func (a *asking) export(w io.Writer, format string) (records uint64, err error) 
 	if err != nil {
 		return records, err
 	}
+	if err := a.noteHorizon(t, "export"); err != nil {
+		return records, err
+	}
 	return records, finish()
 }
 

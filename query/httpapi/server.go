@@ -39,6 +39,7 @@ const (
 //	                          {"progress":{"done":…,"total":…}} between those of the answer
 //	GET  /v1/stats
 //	POST /v1/reconcile?source=S&audit=B&dry_run=B&snapshot=FILE   lines {"progress":…} and {"begun":h}, at the end the report
+//	POST /v1/prune?keep=D|keep_bytes=N|before=WHEN&forget_removed=B&dry_run=B   lines {"progress":…}, at the end the report
 //	POST /v1/rebuild          lines {"applied":…,"total":…}, at the end {"done":true} or {"error":…}
 //
 // An error before the first line is a status and {"error":…}; behind it, a last line {"error":…}.
@@ -50,6 +51,7 @@ func Handler(s Source) http.Handler {
 	}
 	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
 	mux.HandleFunc("POST /v1/reconcile", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, reconcileNow(s)) })
+	mux.HandleFunc("POST /v1/prune", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, prune) })
 	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
 	return mux
 }

@@ -35,7 +35,9 @@ type Config struct {
 	Recorder recorder.Options
 	// Master says how the sources' masters are asked.
 	Master MasterConfig
-	Log    *slog.Logger
+	// Retention says what is kept.
+	Retention Retention
+	Log       *slog.Logger
 }
 
 // Service records, indexes and answers, all in one process.
@@ -133,6 +135,7 @@ func (s *Service) start(c Config) error {
 	})
 	indexing, stopIndexing := context.WithCancel(context.Background())
 	s.work.Go(func() { s.keepIndex(indexing) })
+	s.work.Go(func() { s.keepPruned(s.ctx, c.Retention) })
 	for _, m := range s.masters {
 		m.start(s.ctx, s)
 	}
