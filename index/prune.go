@@ -102,7 +102,7 @@ func (x *Index) pruneJournal(ctx context.Context, offset uint64, o BaselineOptio
 	}
 	o.Generation = x.j.Horizon().Generation + 1
 	base := v.NewBase(c, o)
-	h = journal.Horizon{Offset: c.Offset, Received: at.Received, Format: formatVersion, Cuts: base.Cuts, Forgotten: base.Forgotten}
+	h = journal.Horizon{Offset: c.Offset, Received: at.Received, Format: formatVersion, Cuts: base.Cuts, Forgotten: base.Forgotten, Events: c.Events}
 	for _, s := range c.Sources {
 		if s.Last.HasTime && (!h.HasTime || h.Time < s.Last.Time) {
 			h.HasTime, h.Time = true, s.Last.Time
@@ -137,16 +137,4 @@ func (v *View) keptMarks(c *Checkpoint, b *Base) (offsets []uint64, err error) {
 		}
 	}
 	return offsets, nil
-}
-
-// EventsAt is how many events there were up to a checkpoint, over all sources; 0 where there is none at that offset.
-func (v *View) EventsAt(offset uint64) (n uint64, err error) {
-	err = v.each(checkpointKey(offset), append(checkpointKey(offset), 0), false, func(key, value []byte) error {
-		c, err := decodeCheckpoint(key, value)
-		if err == nil {
-			n = c.Events
-		}
-		return err
-	})
-	return n, err
 }

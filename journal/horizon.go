@@ -22,6 +22,8 @@ type Horizon struct {
 	HasTime  bool  `json:"has_time,omitempty"`
 	Time     int64 `json:"time,omitempty"`
 	Received int64 `json:"received"`
+	// Events is how many of the events that Totals count lie up to Offset.
+	Events uint64 `json:"events"`
 	// Format is that of the baseline's rows, which are the index's.
 	Format uint32 `json:"format"`
 	// Blocks and Rows say how many the baseline has; Checksum (crc32c) is over its blocks' own, in their order.

@@ -147,12 +147,12 @@ func (j *Journal) Reclaim(ctx context.Context) error {
 	return nil
 }
 
-// BytesBehind is about how many bytes the blocks take that begin behind an offset, and the baseline.
+// BytesBehind is about how many bytes the blocks take that begin behind an offset.
 func (j *Journal) BytesBehind(offset uint64) (uint64, error) {
-	blocks, err := j.db.EstimateDiskUsage(blockKey(offset+1), []byte{keyBlock + 1})
-	if err != nil {
-		return 0, err
-	}
-	baseline, err := j.db.EstimateDiskUsage([]byte{keyBaseline}, []byte{keyBaseline + 1})
-	return blocks + baseline, err
+	return j.db.EstimateDiskUsage(blockKey(offset+1), []byte{keyBlock + 1})
+}
+
+// BaselineBytes is about how many bytes the baseline takes.
+func (j *Journal) BaselineBytes() (uint64, error) {
+	return j.db.EstimateDiskUsage([]byte{keyBaseline}, []byte{keyBaseline + 1})
 }

@@ -42,6 +42,8 @@ type PruneReport struct {
 	// is to be kept.
 	Pruned bool `json:"pruned"`
 	DryRun bool `json:"dry_run,omitempty"`
+	// ForgetRemoved: objects that are gone are forgotten.
+	ForgetRemoved bool `json:"forget_removed,omitempty"`
 	// Horizon is where the journal begins now, or would.
 	Horizon *HorizonOut `json:"horizon,omitempty"`
 	// EventsPruned is how many events lie before the new horizon and behind the old one.
@@ -66,7 +68,7 @@ func (e *Engine) Prune(ctx context.Context, q *PruneQuestion, progress pruneProg
 		return nil, err
 	}
 	begun := time.Now()
-	out := &PruneReport{DryRun: q.DryRun, Horizon: e.Horizon()}
+	out := &PruneReport{DryRun: q.DryRun, ForgetRemoved: q.ForgetRemoved, Horizon: e.Horizon()}
 	out.JournalBytesBefore, out.IndexBytesBefore = e.Journal.Stats().TableBytes, e.Index.Bytes()
 	out.JournalBytesAfter, out.IndexBytesAfter = out.JournalBytesBefore, out.IndexBytesBefore
 	c, before, total, err := e.pruneTo(q)
@@ -112,11 +114,32 @@ func (e *Engine) estimate(out *PruneReport, c *index.Checkpoint, before, total u
 	if r.HasTime {
 		out.Horizon.Time = msTime(r.Time)
 	}
-	if out.JournalBytesAfter, err = e.Journal.BytesBehind(c.Offset); err != nil {
-		return err
+	size, err := e.sizer(total, before, out.ForgetRemoved)
+	if err == nil {
+		out.JournalBytesAfter, out.IndexBytesAfter, err = size(&index.Point{Offset: c.Offset, Events: c.Events})
 	}
-	out.IndexBytesAfter = share(out.IndexBytesBefore, total-c.Events, total-before)
-	return nil
+	return err
+}
+
+// rowsOfIndex is how many bytes a row of the baseline takes in the index where it takes one in the journal: 45 and 31 B were measured.
+const rowsOfIndex = 1.45
+
+// sizer estimates how large journal and index are behind a place. What stands for objects that are gone is as it is now, but where it is
+// forgotten; total and before are events.
+func (e *Engine) sizer(total, before uint64, forget bool) (func(*index.Point) (journal, index uint64, err error), error) {
+	baseline, err := e.Journal.BaselineBytes()
+	if err != nil {
+		return nil, err
+	}
+	rows := min(uint64(rowsOfIndex*float64(baseline)), e.Index.Bytes())
+	rest := e.Index.Bytes() - rows
+	if forget {
+		baseline, rows = 0, 0
+	}
+	return func(p *index.Point) (uint64, uint64, error) {
+		bytes, err := e.Journal.BytesBehind(p.Offset)
+		return bytes + baseline, rows + share(rest, total-p.Events, total-before), err
+	}, nil
 }
 
 // share is part of a whole of bytes.
@@ -146,13 +169,15 @@ func (e *Engine) pruneTo(q *PruneQuestion) (c *index.Checkpoint, before, total u
 	for _, s := range e.Journal.Sources() {
 		total += v.Source(s.ID).Events
 	}
-	if before, err = v.EventsAt(h.Offset); err != nil {
+	before = h.Events
+	size, err := e.sizer(total, before, q.ForgetRemoved)
+	if err != nil {
 		return nil, 0, 0, err
 	}
 	all := append([]index.Point{{Offset: h.Offset, Events: before}}, points...)
 	at, err := choosePoint(all, limit, func(p *index.Point) (uint64, error) {
-		bytes, err := e.Journal.BytesBehind(p.Offset)
-		return bytes + share(e.Index.Bytes(), total-p.Events, total-before), err
+		bytes, more, err := size(p)
+		return bytes + more, err
 	})
 	if err != nil || at == 0 {
 		return nil, before, total, err

@@ -44,7 +44,8 @@ What "durable offset" shows survives kill -9 and a loss of power; at most what w
 does not.
 
 What is kept is bounded by --keep-bytes, and by --keep if it is given: beyond that the oldest goes, as with kvjournal prune, which says what
-that leaves.`,
+that leaves. Where what stands for objects that are gone takes a quarter of --keep-bytes, they are forgotten, as with prune
+--forget-removed.`,
 		Example: `  kvjournal record --endpoint tcp://master:5557 --master http://master:9003 --dir /var/lib/kvjournal
   kvjournal record --source name=a,endpoint=tcp://m1:5557 \
       --source name=b,endpoint=tcp://m2:5557,master=http://m2:9003

@@ -17,7 +17,8 @@ import (
 type Retention struct {
 	// Keep is how long what was received stays, and at most a twentieth longer; 0: for ever.
 	Keep time.Duration
-	// KeepBytes is how large journal and index may become together, about; then a tenth of it goes at once. 0: any size.
+	// KeepBytes is how large journal and index may become together, about; then a tenth of it goes at once. 0: any size. Where what
+	// stands for objects that are gone takes a quarter of it, those are forgotten too: else more and more records would go, for no room.
 	KeepBytes uint64
 	// Every is how often that is looked at. 0: a minute.
 	Every time.Duration
@@ -27,18 +28,17 @@ type Retention struct {
 type held struct {
 	// oldest is when the oldest place was passed, ns on our clock, up to which it could be pruned, 0: there is none.
 	oldest int64
-	// bytes of journal and index.
-	bytes uint64
+	// bytes of journal and index, and of the journal's baseline.
+	bytes, baseline uint64
 }
 
 // due says what to prune at a time, ns; ok is false where nothing is. It leaves room, so that the index is not computed anew all the time.
 func (r *Retention) due(now int64, h held) (q query.PruneQuestion, ok bool) {
+	forget := h.baseline > r.KeepBytes/4
 	switch {
-	case h.oldest == 0:
-		return q, false
-	case r.KeepBytes > 0 && h.bytes > r.KeepBytes:
-		return query.PruneQuestion{KeepBytes: r.KeepBytes - r.KeepBytes/10}, true
-	case r.Keep > 0 && now-h.oldest > int64(r.Keep+r.Keep/20):
+	case r.KeepBytes > 0 && h.bytes > r.KeepBytes && (h.oldest != 0 || forget):
+		return query.PruneQuestion{KeepBytes: r.KeepBytes - r.KeepBytes/10, ForgetRemoved: forget}, true
+	case r.Keep > 0 && h.oldest != 0 && now-h.oldest > int64(r.Keep+r.Keep/20):
 		return query.PruneQuestion{Keep: r.Keep}, true
 	}
 	return q, false
@@ -73,7 +73,8 @@ func heldNow(e *query.Engine) (h held, err error) {
 		h.oldest = points[0].Received
 	}
 	h.bytes = e.Journal.Stats().TableBytes + e.Index.Bytes()
-	return h, nil
+	h.baseline, err = e.Journal.BaselineBytes()
+	return h, err
 }
 
 // keepPruned prunes when it is due, until ctx ends. A failure is said and tried again; recording goes on.
@@ -121,7 +122,7 @@ func (s *Service) pruneIfDue(ctx context.Context, r *Retention) error {
 	if err != nil || !report.Pruned {
 		return err
 	}
-	s.log.Info("pruned", "horizon", report.Horizon.Offset, "events", report.EventsPruned,
+	s.log.Info("pruned", "horizon", report.Horizon.Offset, "events", report.EventsPruned, "forgot_removed", report.ForgetRemoved,
 		"bytes_before", report.JournalBytesBefore+report.IndexBytesBefore, "bytes_after", report.JournalBytesAfter+report.IndexBytesAfter, "took_ms", report.TookMs)
 	return nil
 }
