@@ -33,7 +33,7 @@ func TestPruneModel(t *testing.T) {
 		r.close()
 	}
 	t.Logf("from seed %d: %v", *modelSeed, met)
-	for _, what := range []string{"prunes", "again", "lookups", "objects", "changes", "history", "lifetimes", "gaps", "refused"} {
+	for _, what := range []string{"prunes", "again", "lookups", "objects", "changes", "history", "lifetimes", "gaps", "refused", "forgotten", "forgets", "doubts"} {
 		if met[what] == 0 && *modelStreams >= 20 {
 			t.Errorf("no %s: the streams test too little", what)
 		}
@@ -76,6 +76,48 @@ func (r *recorded) pruned(met map[string]int) {
 		r.fixClock()
 		r.same(whole, h.Offset, end, met)
 	}
+	r.forget(whole, end, met)
+}
+
+// forget prunes with ForgetRemoved: states stay as they were, what is confirmed was confirmed before or is by a reading or a clear, and
+// what is not known any more says so.
+func (r *recorded) forget(whole map[string]string, end uint64, met map[string]int) {
+	before := r.j.Horizon().Offset
+	h, err := r.x.Prune(r.t.Context(), max(before, r.rng.Uint64N(end+1)), index.BaselineOptions{ForgetRemoved: true}, nil)
+	if errors.Is(err, index.ErrNothingToPrune) {
+		return
+	}
+	r.must(err)
+	if h.Forgotten != h.Offset {
+		r.t.Fatalf("seed %d: %+v", r.stream.Seed, h)
+	}
+	objects := append(r.oracle.Objects(), oracle.Object{Backend: "b0", Tenant: "default", Key: "never"})
+	for _, w := range r.moments(h.Offset, end) {
+		for _, o := range objects {
+			answers, err := r.e.Lookup(r.t.Context(), []Question{{r.name(o)}}, w)
+			if pruned := (*PrunedError)(nil); errors.As(err, &pruned) {
+				continue
+			}
+			r.must(err)
+			was, ok := whole[fmt.Sprintf("%+v lookup %q", w, o)]
+			if !ok {
+				continue // a moment that was not asked about
+			}
+			old := r.answerOf(was)
+			for medium, m := range answers[0].Media {
+				wm := old.Media[medium]
+				if m.State != wm.State || m.Certainty == Confirmed && wm.Certainty != Confirmed {
+					r.t.Fatalf("seed %d, forgotten to %d, %+v, %q on %s:\ngot  %s\nwas %s", r.stream.Seed, h.Offset, w, o, medium, mustJSON(answers[0]), was)
+				}
+				if m.Doubt != nil && m.Doubt.Cause == DoubtForgotten {
+					if met["doubts"]++; m.State != Absent || m.Doubt.Offset != h.Offset {
+						r.t.Fatalf("seed %d: %s", r.stream.Seed, mustJSON(answers[0]))
+					}
+				}
+			}
+		}
+	}
+	met["forgets"]++
 }
 
 func (r *recorded) fixClock() {
