@@ -36,8 +36,9 @@ type Index struct {
 	j    *journal.Journal
 	opts Options
 
-	writing sync.Mutex // held by whoever applies records
-	pruning sync.Mutex // held by Prune, Trim and Rebuild; taken before writing
+	writing sync.Mutex                                       // held by whoever applies records
+	anew    func(rows, events, gone, free, size uint64) bool // how Prune trims; tests set it
+	pruning sync.Mutex                                       // held by Prune, Trim and Rebuild; taken before writing
 
 	mu      sync.RWMutex // held for reading by every View; for writing while the database is exchanged
 	db      *pebble.DB
@@ -90,7 +91,7 @@ func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
 	if _, err := o.FS.Stat(path); err != nil && !create {
 		return nil, fmt.Errorf("there is none: %w", ErrRebuild)
 	}
-	x := &Index{dir: j.Dir(), j: j, opts: o, flushedAt: time.Now()}
+	x := &Index{dir: j.Dir(), j: j, opts: o, flushedAt: time.Now(), anew: anew}
 	db, a, err := openDB(context.Background(), path, j, o)
 	if err != nil {
 		return nil, err

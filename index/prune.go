@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/kvjournal/kvjournal/journal"
 )
@@ -31,7 +32,7 @@ func (v *View) Points() (points []Point, err error) {
 var ErrNothingToPrune = errors.New("nothing to prune")
 
 // Prune moves the horizon to the newest checkpoint up to an offset: it writes the baseline, deletes the records it stands for, computes the
-// index anew from it, and gives the space back. Appending, following and questions go on meanwhile. progress is told of each step how
+// index anew from it or takes from it what is too much, and gives the space back. Appending, following and questions go on meanwhile. progress is told of each step how
 // far it is. An error behind the deletion leaves the new horizon, and an index that gives the same answers and is larger than it need be.
 func (x *Index) Prune(ctx context.Context, offset uint64, o BaselineOptions, progress func(step string, done, total uint64)) (journal.Horizon, error) {
 	if progress == nil {
@@ -43,14 +44,15 @@ func (x *Index) Prune(ctx context.Context, offset uint64, o BaselineOptions, pro
 	if err := x.Flush(); err != nil { // the horizon must not pass what a crash leaves of the index
 		return journal.Horizon{}, err
 	}
+	before := x.j.Horizon()
 	h, err := x.pruneJournal(ctx, min(offset, applied), o, progress)
 	if err != nil {
 		return h, err
 	}
-	return h, x.trim(ctx, progress)
+	return h, x.trim(ctx, before.Rows+h.Events-before.Events, progress)
 }
 
-// Trim computes the index anew where it holds more than the journal's horizon leaves it, as after an interrupted Prune.
+// Trim takes from the index what it holds more than the journal's baseline leaves it, as after an interrupted Prune.
 func (x *Index) Trim(ctx context.Context, progress func(step string, done, total uint64)) error {
 	x.pruning.Lock()
 	defer x.pruning.Unlock()
@@ -65,13 +67,27 @@ func (x *Index) Trim(ctx context.Context, progress func(step string, done, total
 	if progress == nil {
 		progress = func(string, uint64, uint64) {}
 	}
-	return x.trim(ctx, progress)
+	return x.trim(ctx, x.j.Horizon().Events, progress)
 }
 
-func (x *Index) trim(ctx context.Context, progress func(step string, done, total uint64)) error {
-	total := x.j.Durable()
-	if err := x.rebuild(ctx, func(applied uint64) { progress("computing the index anew", min(applied, total), total) }); err != nil {
-		return fmt.Errorf("the journal was pruned; computing the index anew: %w", err)
+// trim takes from the index what the baseline has not, which are about so many rows less those of the baseline.
+func (x *Index) trim(ctx context.Context, rows uint64, progress func(step string, done, total uint64)) error {
+	h := x.j.Horizon()
+	events := x.j.Durables().Totals.Events
+	events -= min(events, h.Events)
+	free := uint64(math.MaxUint64) // where it is not known
+	if usage, err := x.opts.FS.GetDiskUsage(x.dir); err == nil {
+		free = usage.AvailBytes
+	}
+	var err error
+	if x.anew(h.Rows, events, rows-min(rows, h.Rows), free, x.Bytes()) {
+		total := x.j.Durable()
+		err = x.rebuild(ctx, func(applied uint64) { progress("computing the index anew", min(applied, total), total) })
+	} else if err = x.deletePruned(ctx, func(done, total uint64) { progress("trimming the index", done, total) }); err == nil {
+		err = x.compactHistory(ctx, func(done, total uint64) { progress("compacting the index", done, total) })
+	}
+	if err != nil {
+		return fmt.Errorf("the journal was pruned, but not its index, which gives the same answers: %w", err)
 	}
 	progress("giving the space back", 0, 1)
 	if err := x.j.Reclaim(ctx); err != nil {

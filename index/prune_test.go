@@ -118,6 +118,8 @@ func TestPruneRows(t *testing.T) {
 				}
 				sameRows(t, "of a pruned index", have, want)
 			}
+			rebuilds := w.rng.IntN(2) == 0
+			x.anew = func(uint64, uint64, uint64, uint64, uint64) bool { return rebuilds }
 			h, err := x.Prune(t.Context(), at, o, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -222,6 +224,7 @@ func TestPruneCrash(t *testing.T) {
 		mu.Lock()
 		every = 4
 		mu.Unlock()
+		x.anew = func(uint64, uint64, uint64, uint64, uint64) bool { return run == 0 }
 		h, err := x.Prune(t.Context(), some[2*len(some)/3].Offset, BaselineOptions{}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -244,6 +247,7 @@ func TestPruneCrash(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			c.anew = func(uint64, uint64, uint64, uint64, uint64) bool { return i%2 == 0 }
 			if err := errors.Join(c.CatchUp(t.Context(), nil), c.Trim(t.Context(), nil)); err != nil {
 				t.Fatal(err)
 			}
@@ -284,7 +288,8 @@ func TestPruneWhileAppending(t *testing.T) {
 			t.Errorf("Follow: %v", err)
 		}
 	})
-	for range 4 {
+	for i := range 4 {
+		x.anew = func(uint64, uint64, uint64, uint64, uint64) bool { return i%2 == 0 }
 		some := points(t, x)
 		done := make(chan error, 1)
 		go func() {
@@ -319,5 +324,22 @@ func TestPruneWhileAppending(t *testing.T) {
 	sameRows(t, "created", dumpRows(t, created), dumpRows(t, x))
 	if err := created.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAnew(t *testing.T) {
+	const mega = 1_000_000
+	for _, c := range []struct {
+		rows, events, gone, free, size uint64
+		want                           bool
+	}{
+		{rows: mega, events: 10 * mega, gone: 90 * mega, free: 1 << 40, size: 5 << 30, want: true},
+		{rows: 10 * mega, events: 90 * mega, gone: 10 * mega, free: 1 << 40, size: 5 << 30, want: false},
+		{rows: mega, events: 10 * mega, gone: 90 * mega, free: 1 << 20, size: 5 << 30, want: false}, // no room
+		{want: true},
+	} {
+		if got := anew(c.rows, c.events, c.gone, c.free, c.size); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
