@@ -206,7 +206,7 @@ func pruneTable(out printer, r *query.PruneReport) {
 
 // horizonText names the horizon.
 func horizonText(h *query.HorizonOut) string {
-	text := "offset " + number(h.Offset)
+	text := fmt.Sprintf("offset %d", h.Offset)
 	for _, t := range []*query.Time{h.Time, h.Received} {
 		if t != nil {
 			return text + ", " + t.UTC().Format("2006-01-02 15:04:05.000")

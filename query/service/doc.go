@@ -13,4 +13,5 @@
 //
 // A directory at rest is not changed, but for an index that is behind its journal: that is brought up on disk if nobody else is there,
 // and in memory otherwise (datadir.Overlay), so that every reader has the same answers.
+// What a recorder keeps is bounded (Retention, retention.go): a background task prunes when it is due.
 package service
