@@ -136,6 +136,14 @@ func (x *Index) pruneJournal(ctx context.Context, offset uint64, o BaselineOptio
 	if err != nil {
 		return h, err
 	}
+	for id, s := range c.Sources { // the batch before what answers speak of by default
+		last, err := x.j.LastBatch(id, s.AsOf.Offset)
+		if err == nil {
+			keep = append(keep, last.Offset)
+		} else if !errors.Is(err, journal.ErrNotFound) {
+			return h, err
+		}
+	}
 	return w.Prune(keep)
 }
 

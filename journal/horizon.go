@@ -48,6 +48,14 @@ func (h *Horizon) Cut(source uint32) uint64 {
 	return 0 // a source that is newer than the horizon: nothing of it is gone
 }
 
+// cutOr is the source's cut, or otherwise where it has none.
+func (h *Horizon) cutOr(source uint32, otherwise uint64) uint64 {
+	if c, ok := h.Cuts[source]; ok {
+		return c
+	}
+	return otherwise
+}
+
 // Moment is where the horizon lies, for people.
 func (h *Horizon) Moment() string {
 	at := time.Unix(0, h.Received)

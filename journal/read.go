@@ -137,10 +137,11 @@ func (j *Journal) Record(offset uint64) (Record, error) {
 }
 
 // LastBatch returns the newest message of a source's stream at or before offset; damaged ones count.
-// ErrNotFound where there is none, a *PrunedError where the offset lies before the horizon.
+// ErrNotFound where there is none, a *PrunedError where the offset lies before the horizon's Cut of the source. Between that and the horizon,
+// the newest up to there and those up to the records that were kept for it (BaselineWriter.Prune) are known.
 func (j *Journal) LastBatch(source uint32, offset uint64) (Record, error) {
-	if err := j.pruned(offset); err != nil {
-		return Record{}, err
+	if h := j.horizon.Load(); offset < h.Offset && offset < h.cutOr(source, h.Offset) {
+		return Record{}, &PrunedError{*h}
 	}
 	return j.lastWhere(source, offset, func(h *Header) bool { return h.Counts() })
 }
