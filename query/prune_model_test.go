@@ -21,7 +21,8 @@ import (
 // when it is pruned again; before it, every question gets the error that names it.
 func TestPruneModel(t *testing.T) {
 	met := map[string]int{}
-	for n := range *modelStreams {
+	streams := pruneStreams()
+	for n := range streams {
 		seed := *modelSeed + uint64(n)
 		r := &recorded{t: t, rng: rand.New(rand.NewPCG(seed, 23)), stream: oracle.Generate(seed, oracle.Options{}), oracle: oracle.New(), fs: vfs.NewMem()}
 		r.checkpoints = 1 + r.rng.Uint64N(200)
@@ -34,11 +35,14 @@ func TestPruneModel(t *testing.T) {
 	}
 	t.Logf("from seed %d: %v", *modelSeed, met)
 	for _, what := range []string{"prunes", "again", "lookups", "objects", "changes", "history", "lifetimes", "gaps", "refused", "forgotten", "forgets", "doubts"} {
-		if met[what] == 0 && *modelStreams >= 20 {
+		if met[what] == 0 && streams >= 20 {
 			t.Errorf("no %s: the streams test too little", what)
 		}
 	}
 }
+
+// pruneStreams is how many streams are pruned: each is asked about again and again.
+func pruneStreams() int { return (*modelStreams + 2) / 3 }
 
 // pruned prunes the journal up to random checkpoints, and compares all that it says.
 func (r *recorded) pruned(met map[string]int) {

@@ -18,7 +18,7 @@ import (
 // offsets from the horizon on, and at times that lie behind the newest that the source had announced by then.
 func TestPruneSources(t *testing.T) {
 	answered, refused, idle := 0, 0, 0
-	for n := range *modelStreams {
+	for n := range pruneStreams() {
 		seed := *modelSeed + uint64(n)
 		r := &recorded{t: t, rng: rand.New(rand.NewPCG(seed, 31)), fs: vfs.NewMem(), checkpoints: 20}
 		streams := []*oracle.Stream{oracle.Generate(seed, oracle.Options{}), oracle.Generate(seed+1000, oracle.Options{})}
@@ -62,7 +62,7 @@ func TestPruneSources(t *testing.T) {
 			e := &Engine{Journal: r.j, Index: r.x, Now: func() time.Time { return time.UnixMilli(1_900_000_000_000) }}
 			rng := rand.New(rand.NewPCG(seed, 37))
 			moments := []When{{}}
-			for range 60 {
+			for range 30 {
 				moments = append(moments, When{Kind: AtTime, Ms: times[rng.IntN(len(times))] + rng.Int64N(3) - 1}, When{Kind: AtOffset, Offset: 1 + rng.Uint64N(r.j.Durable())})
 			}
 			moments = append(moments, When{Kind: AtTime, Ms: 1_899_000_000_000})
@@ -113,7 +113,7 @@ func TestPruneSources(t *testing.T) {
 		r.close()
 	}
 	t.Logf("%d answers, %d of them as of what lies before the horizon, %d refused", answered, idle, refused)
-	if *modelStreams >= 20 && (answered == 0 || idle == 0 || refused == 0) {
+	if pruneStreams() >= 20 && (answered == 0 || idle == 0 || refused == 0) {
 		t.Error("the streams test too little")
 	}
 }
