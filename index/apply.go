@@ -41,6 +41,8 @@ type applier struct {
 	scopes  map[string]*scope
 	named   int    // bytes of the names of scopes
 	last    *scope // of the event before, which the next one often shares
+	points  checkpointer
+	horizon uint64 // what the rows begin with
 
 	scan   event.Batch
 	frames [][]byte
@@ -57,8 +59,22 @@ type scope struct {
 	lastClear       int64  // receive time of it, ns
 }
 
-func newApplier(db *pebble.DB, sources map[uint32]*SourceState) *applier {
-	return &applier{db: db, batch: db.NewBatch(), sources: sources, changed: map[uint32]bool{}, scopes: map[string]*scope{}}
+// newApplier goes on where the rows of db end.
+func newApplier(db *pebble.DB, o Options) (*applier, error) {
+	sources, err := readSources(db)
+	if err != nil {
+		return nil, err
+	}
+	a := &applier{db: db, sources: sources, changed: map[uint32]bool{}, scopes: map[string]*scope{}}
+	if a.points, err = readCheckpointer(db, sources, o.CheckpointEvents); err != nil {
+		return nil, err
+	}
+	base, err := readBaseline(db)
+	if err != nil {
+		return nil, err
+	}
+	a.horizon, a.batch = base.Offset, db.NewBatch()
+	return a, nil
 }
 
 func (a *applier) source(id uint32) *SourceState {
@@ -74,6 +90,10 @@ func (a *applier) source(id uint32) *SourceState {
 func (a *applier) record(b *journal.Block, i int) error {
 	h := b.Header(i)
 	offset := b.First + uint64(i)
+	if err := a.checkpoint(h.Received); err != nil {
+		return err
+	}
+	a.points.at = offset
 	s := a.source(h.Source)
 	a.changed[h.Source] = true
 	a.events += max(1, int(h.Events))
@@ -169,6 +189,7 @@ func (a *applier) message(b *journal.Block, i int, h *journal.Header, s *SourceS
 		sc.live = sc.live || e.Stored
 	}
 	s.Events += uint64(len(a.scan.Events))
+	a.points.total += uint64(len(a.scan.Events))
 	if n := len(a.scan.Events); n > 0 {
 		s.HasID, s.EventID = a.scan.Events[n-1].HasID, a.scan.Events[n-1].ID
 	}

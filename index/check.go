@@ -245,7 +245,7 @@ func (d *deadRows) is(key, value []byte) bool {
 
 // buildAt computes an index in a directory of its own, up to an offset.
 func buildAt(ctx context.Context, path string, j *journal.Journal, o Options, to uint64, progress func(applied uint64)) (*Index, error) {
-	db, a, err := openDB(path, j, o)
+	db, a, err := openDB(ctx, path, j, o)
 	if err != nil {
 		return nil, err
 	}

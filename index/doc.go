@@ -34,6 +34,8 @@
 //	q | source | h                           -> JSON            a reading, as the record that ended it tells
 //	u | source | offset                      -> JSON            what the master's counters said there
 //	f | source | epoch                       -> offset          the epoch is flagged: its master changes things silently (R11)
+//	v | offset                               -> JSON            where all sources stood there: a checkpoint
+//	b                                        -> JSON            what the rows begin with, where the journal was pruned
 //	a                                        -> applied offset
 //	j                                        -> format version, id of the journal
 //
@@ -56,6 +58,14 @@
 // and is not ended there is void: its parts, which say what it does not cover, may be among what is lost.
 //
 // Damage tells errors that mean a damaged index, Check compares an index with the journal.
+//
+// # Pruning
+//
+// A journal is pruned up to a checkpoint (checkpoint.go): where sources stand is a row that is written again and again, so only there is it known
+// what the past was. They lie where the journal says, every 500,000 events or 10 minutes of receive time, so that a rebuilt index has the
+// same. The baseline (baseline.go, trim.go) is a copy of the rows as of the horizon that answers from it on need; live rows follow from it. An index
+// of a pruned journal begins with them (load.go). Behind a prune, the index is computed anew from the baseline, or what the baseline has not is
+// deleted from it (trimlive.go), whichever costs less; the rows are the same. An index that was not trimmed yet gives the same answers.
 //
 // # What it costs
 //

@@ -18,7 +18,7 @@ import (
 
 const (
 	// formatVersion is that of the rows. An index of an older version is rebuilt, never converted; one of a newer version is refused.
-	formatVersion = 3
+	formatVersion = 4
 
 	folder    = "index"
 	newFolder = "index.new"
@@ -37,7 +37,9 @@ type Index struct {
 	j    *journal.Journal
 	opts Options
 
-	writing sync.Mutex // held by whoever applies records
+	writing sync.Mutex                                       // held by whoever applies records
+	anew    func(rows, events, gone, free, size uint64) bool // how Prune trims; tests set it
+	pruning sync.Mutex                                       // held by Prune, Trim and Rebuild; taken before writing
 
 	mu      sync.RWMutex // held for reading by every View; for writing while the database is exchanged
 	db      *pebble.DB
@@ -45,7 +47,6 @@ type Index struct {
 	applied atomic.Uint64
 	scans   atomic.Int64 // views that are open for long
 
-	rebuilding sync.Mutex    // held by Rebuild
 	generation atomic.Uint64 // how often the database was exchanged
 
 	a         *applier            // under writing
@@ -96,8 +97,8 @@ func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
 	if _, err := o.FS.Stat(path); err != nil && !create {
 		return nil, fmt.Errorf("there is none: %w", ErrRebuild)
 	}
-	x := &Index{dir: j.Dir(), j: j, opts: o, flushedAt: time.Now()}
-	db, a, err := openDB(path, j, o)
+	x := &Index{dir: j.Dir(), j: j, opts: o, flushedAt: time.Now(), anew: anew}
+	db, a, err := openDB(context.Background(), path, j, o)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (x *Index) use(db *pebble.DB, a *applier) {
 }
 
 // openDB opens the database at path and checks that it fits the journal.
-func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, error) {
+func openDB(ctx context.Context, path string, j *journal.Journal, o Options) (*pebble.DB, *applier, error) {
 	if err := datadir.MakePrivate(o.FS, path); err != nil {
 		return nil, nil, fmt.Errorf("making the index: %w: %w", err, ErrRebuild) // a file lies in its place
 	}
@@ -127,7 +128,7 @@ func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, e
 		}
 		return nil, nil, fmt.Errorf("opening %s: %w: %w", path, err, ErrRebuild)
 	}
-	a, err := check(db, j)
+	a, err := check(ctx, db, path, j, o)
 	if err != nil {
 		db.Close()
 		return nil, nil, err
@@ -135,15 +136,18 @@ func openDB(path string, j *journal.Journal, o Options) (*pebble.DB, *applier, e
 	return db, a, nil
 }
 
-// check compares the index with the journal; a fresh database is given the journal's id.
-func check(db *pebble.DB, j *journal.Journal) (*applier, error) {
+// check compares the index with the journal; a fresh database is given the journal's baseline and id.
+func check(ctx context.Context, db *pebble.DB, path string, j *journal.Journal, o Options) (*applier, error) {
 	want := identity(j)
 	got, err := get(db, []byte{keyJournal})
 	if errors.Is(err, pebble.ErrNotFound) {
+		if err := begin(ctx, db, path, j, o); err != nil {
+			return nil, err
+		}
 		if err := db.Set([]byte{keyJournal}, want, pebble.NoSync); err != nil {
 			return nil, err
 		}
-		return newApplier(db, map[uint32]*SourceState{}), nil
+		return newApplier(db, o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrRebuild)
@@ -161,6 +165,9 @@ func check(db *pebble.DB, j *journal.Journal) (*applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrRebuild)
 	}
+	if h := j.Horizon(); applied < h.Offset {
+		return nil, fmt.Errorf("it ends at offset %d, and the journal begins at %d since it was pruned: %w", applied, h.Offset, ErrRebuild)
+	}
 	if applied > 0 {
 		if _, err := j.Record(applied); errors.Is(err, datadir.ErrNewer) {
 			return nil, err
@@ -168,11 +175,14 @@ func check(db *pebble.DB, j *journal.Journal) (*applier, error) {
 			return nil, fmt.Errorf("it knows offset %d, which the journal has not (%v): %w", applied, err, ErrRebuild)
 		}
 	}
-	sources, err := readSources(db)
+	a, err := newApplier(db, o)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrRebuild)
 	}
-	return newApplier(db, sources), nil
+	if h := j.Horizon(); a.horizon > h.Offset {
+		return nil, fmt.Errorf("it begins at offset %d, and the journal at %d: %w", a.horizon, h.Offset, ErrRebuild)
+	}
+	return a, nil
 }
 
 func idBytes(j *journal.Journal) []byte {
@@ -242,12 +252,12 @@ func (x *Index) catchUp(ctx context.Context, to uint64, progress func(applied ui
 	}
 	err := x.applyTo(ctx, to, progress)
 	if err != nil {
-		sources, rerr := readSources(x.db)
+		a, rerr := newApplier(x.db, x.opts)
 		if rerr != nil {
 			return errors.Join(err, rerr)
 		}
 		x.a.batch.Close()
-		x.a = newApplier(x.db, sources)
+		x.a = a
 	}
 	return err
 }
@@ -273,6 +283,9 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 	for f := range blocks {
 		if f.err != nil {
 			return f.err
+		}
+		if h := x.j.Horizon(); at < h.Offset {
+			return fmt.Errorf("the journal was pruned up to offset %d, and the index is at %d: %w", h.Offset, at, ErrRebuild)
 		}
 		if x.opts.Pause != nil {
 			x.opts.Pause(ctx)

@@ -22,6 +22,9 @@ const (
 	keyMark    = 'm' // source · offset -> a mark and how far it extends
 	keyState   = 's' // source -> where the source stands
 
+	keyBaseline   = 'b' // -> JSON: the horizon that the rows begin with
+	keyCheckpoint = 'v' // offset -> JSON: where all sources stood
+
 	keyReading       = 'r' // scope · position↓ -> evidence, e, end, number of exceptions: a reading of the master (R9)
 	keyException     = 'x' // scope · object · position↓ -> nothing: that reading says nothing about the object
 	keySourceReading = 'q' // source · h -> JSON: a reading

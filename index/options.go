@@ -88,6 +88,9 @@ type Options struct {
 	// FlushEvents and FlushEvery bound what must be replayed from the journal after a crash. 0: 150,000 events, 30 s.
 	FlushEvents int
 	FlushEvery  time.Duration
+	// CheckpointEvents is how many events lie between two places up to which the journal can be pruned; part of the format, so that all who
+	// open an index give the same. 0: CheckpointEvents. Tests make it small.
+	CheckpointEvents uint64
 	// Passing: the index is open for a question only, on an FS that keeps writes to itself: nothing is compacted.
 	Passing bool
 	// Pause is called before each block and may wait: so the materializer leaves the processor to a receiver that is
@@ -118,6 +121,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FlushEvents == 0 {
 		o.FlushEvents = 150_000
+	}
+	if o.CheckpointEvents == 0 {
+		o.CheckpointEvents = CheckpointEvents
 	}
 	if o.FlushEvery == 0 {
 		o.FlushEvery = 30 * time.Second

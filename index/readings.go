@@ -84,8 +84,8 @@ func (a *applier) part(b *journal.Block, i int, h *journal.Header, s *SourceStat
 	if err != nil {
 		return &journal.CorruptError{Offset: offset, What: err.Error()}
 	}
-	if s.void(p.Begun) {
-		return nil
+	if s.void(p.Begun) || p.Begun <= a.horizon {
+		return nil // what it speaks of may be lost, or was pruned
 	}
 	if s.Reading == nil || s.Reading.Offset != p.Begun {
 		return &journal.CorruptError{Offset: offset, What: errReading.Error()}
@@ -170,6 +170,9 @@ func (a *applier) ended(b *journal.Block, i int, h *journal.Header, s *SourceSta
 		if r.Contradictions > 0 {
 			return a.silent(h.Source, h.Epoch, place.Offset)
 		}
+		return nil
+	}
+	if r.Begun <= a.horizon {
 		return nil
 	}
 	if s.Reading == nil || s.Reading.Offset != r.Begun {

@@ -28,8 +28,12 @@ func Create(ctx context.Context, j *journal.Journal, o Options, progress func(ap
 
 // Rebuild computes the index anew while this one goes on serving, then exchanges them; readers wait for the exchange only.
 func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) error {
-	x.rebuilding.Lock()
-	defer x.rebuilding.Unlock()
+	x.pruning.Lock() // index.new/ is one's alone, and the horizon stays
+	defer x.pruning.Unlock()
+	return x.rebuild(ctx, progress)
+}
+
+func (x *Index) rebuild(ctx context.Context, progress func(applied uint64)) error {
 	fresh, err := build(ctx, x.j, x.opts, progress)
 	if err != nil {
 		return err
@@ -54,7 +58,7 @@ func (x *Index) Rebuild(ctx context.Context, progress func(applied uint64)) erro
 	if err := exchange(x.opts, x.dir); err != nil {
 		return err
 	}
-	db, a, err := openDB(x.opts.FS.PathJoin(x.dir, folder), x.j, x.opts)
+	db, a, err := openDB(ctx, x.opts.FS.PathJoin(x.dir, folder), x.j, x.opts)
 	if err != nil {
 		return err
 	}
@@ -98,7 +102,7 @@ func build(ctx context.Context, j *journal.Journal, o Options, progress func(app
 	if err := o.FS.RemoveAll(path); err != nil {
 		return nil, fmt.Errorf("removing the rest of an earlier rebuild: %w", err)
 	}
-	db, a, err := openDB(path, j, o)
+	db, a, err := openDB(ctx, path, j, o)
 	if err != nil {
 		return nil, err
 	}

@@ -72,8 +72,13 @@ func newSeed(t *testing.T) uint64 {
 
 func newWorld(t *testing.T, seed uint64, sources int) *world {
 	t.Helper()
+	return newWorldOn(t, vfs.NewMem(), seed, sources)
+}
+
+func newWorldOn(t *testing.T, fs vfs.FS, seed uint64, sources int) *world {
+	t.Helper()
 	w := &world{
-		t: t, fs: vfs.NewMem(), rng: rand.New(rand.NewPCG(seed, 1)), now: testTime,
+		t: t, fs: fs, rng: rand.New(rand.NewPCG(seed, 1)), now: testTime,
 		encoder: event.NewEncoder(event.EncodeOptions{ObjectKey: true, LegacyCompat: true}),
 	}
 	j, err := journal.Open(testDir, nil, 0, journal.Options{FS: w.fs, NoSealer: true, BlockRaw: 8 << 10, MemTableSize: 1 << 20})

@@ -17,6 +17,7 @@ type View struct {
 	x       *Index
 	snap    *pebble.Snapshot
 	applied uint64
+	base    Base
 	sources map[uint32]*SourceState
 	scans   bool
 	bounds  [][]byte // of tables, read once for Split
@@ -43,6 +44,9 @@ func (x *Index) View() (*View, error) {
 	var err error
 	if v.applied, err = readApplied(v.snap); err == nil {
 		v.sources, err = readSources(v.snap)
+	}
+	if err == nil {
+		v.base, err = readBaseline(v.snap)
 	}
 	if err != nil {
 		v.Close()
@@ -80,6 +84,9 @@ func (v *View) Close() error {
 
 // Applied is the offset up to which the journal is in the view.
 func (v *View) Applied() uint64 { return v.applied }
+
+// Base is what the view's rows begin with; the zero Base where the journal is whole.
+func (v *View) Base() Base { return v.base }
 
 // Source returns where a source stands; the zero SourceState where nothing of it is indexed.
 func (v *View) Source(id uint32) SourceState {

@@ -26,10 +26,12 @@
 // DIR/journal/ is a Pebble database. The first byte of a key names its family (keys.go); numbers in keys are big-endian, times
 // have their sign bit turned over so that their order is the order of the bytes.
 //
+//	a | generation | number                       -> block of a baseline
 //	b | offset of the first record                -> block
 //	c | source                                    -> offset of its newest message, continuity state
 //	i | source | sha256 of a capture, hex         -> JSON: how much of it was imported
-//	m | name                                      -> id, totals, sealed (how far the sealer came), origin (JSON: Origin)
+//	m | name                                      -> id, totals, sealed (how far the sealer came), origin (JSON: Origin), baseline (JSON:
+//	                                                 the horizon)
 //	n | source                                    -> JSON: name, endpoints, masters
 //	o | source | first offset of a block          -> the time of its time row, if it has one
 //	p | source | lowest time                      -> highest time, newest offset: publisher time passed twice
@@ -71,6 +73,22 @@
 // Block keys only grow. With 'b' the first of all, the key range of a freshly flushed table is [newest blocks … rows], and
 // overlaps only the rows of older tables: compactions rewrite rows and leave blocks alone. With blocks last, every flush
 // would overlap all blocks ever written.
+//
+// # The horizon
+//
+// A pruned journal begins at its horizon H. What came before is gone, but for the blocks that hold H itself, the newest message
+// of each source and the newest mark's record, which are read to go on from them (Kept) and shown by nobody. A baseline stands for it: the rows of
+// the index as of H, as far as questions about moments from H on need them (index/baseline.go). Its blocks lie in the family a, before all
+// others, so that tables of records never overlap them; the row `baseline` makes them current, in one synced batch with the
+// deletion of the records: a crash leaves the old horizon or the new one, and what was not made current is swept at the next start.
+//
+//	+---------+-------+---------+==========================================================+---------+
+//	| version | flags |   raw   | rows: key length uvarint, key, value length uvarint, value | crc32c  |
+//	|   u8    |  u8   | uvarint | (flags 1: a zstd frame)                                  | u32 LE  |
+//	+---------+-------+---------+==========================================================+---------+
+//
+// The checksum covers the block's key and all bytes before it; the row has one over all blocks' own. Rows are in the order of their keys, up to
+// 256 KiB of them in a block.
 //
 // # The head file
 //

@@ -51,6 +51,8 @@ type Journal struct {
 	durableMu sync.Mutex
 	moved     chan struct{} // closed and replaced when durable moves
 
+	horizon atomic.Pointer[Horizon]
+
 	sealMu     sync.Mutex
 	sealedTo   uint64 // every block that begins below is as large as it gets; under sealMu
 	unsealed   run    // the small blocks from sealedTo on that were seen before; under sealMu
@@ -106,6 +108,11 @@ func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, 
 	j.lock = lock
 	if j.hole != nil {
 		o.Log.Error("recording goes on, but no question is answered from this journal", "error", j.hole)
+	}
+	if err := j.sweepBaselines(); err != nil {
+		j.db.Close()
+		j.codec.close()
+		return nil, err
 	}
 	j.syncing.Add(1)
 	go j.awaitSyncs()
@@ -275,6 +282,9 @@ func (j *Journal) load() error {
 		}
 	}
 	if err := j.loadSources(); err != nil {
+		return err
+	}
+	if err := j.loadHorizon(); err != nil {
 		return err
 	}
 	for id := range j.sources {

@@ -4,17 +4,18 @@ import "encoding/binary"
 
 // The first byte of a key names its family. Blocks come first on purpose: their keys only grow, and with every other
 // family behind them a flushed table never overlaps the blocks of older ones, so Pebble moves those instead of writing
-// them again. Part of the format.
+// them again; only a baseline, which is never flushed, lies before them. Part of the format.
 const (
-	keyBlock  = 'b' // offset of the first record -> block
-	keyState  = 'c' // source -> offset of its last message, continuity state
-	keyImport = 'i' // source · sha256 of a capture -> JSON
-	keyMeta   = 'm' // name -> value
-	keySource = 'n' // source -> JSON
-	keyPlace  = 'o' // source · first offset of a block that holds a record of it -> its time row's time, if it has one
-	keySpan   = 'p' // source · lowest time -> a span of publisher time that the clock passed twice
-	keySeq    = 's' // source · epoch · first seq · first offset of the block
-	keyTime   = 't' // source · highest publisher time up to this block · first offset of the block
+	keyBaseline = 'a' // generation · number -> rows of the index as of the horizon
+	keyBlock    = 'b' // offset of the first record -> block
+	keyState    = 'c' // source -> offset of its last message, continuity state
+	keyImport   = 'i' // source · sha256 of a capture -> JSON
+	keyMeta     = 'm' // name -> value
+	keySource   = 'n' // source -> JSON
+	keyPlace    = 'o' // source · first offset of a block that holds a record of it -> its time row's time, if it has one
+	keySpan     = 'p' // source · lowest time -> a span of publisher time that the clock passed twice
+	keySeq      = 's' // source · epoch · first seq · first offset of the block
+	keyTime     = 't' // source · highest publisher time up to this block · first offset of the block
 )
 
 var (

@@ -55,11 +55,26 @@ func readError(offset uint64, err error) error {
 }
 
 // Block fills b (nil: a new one) with the block that holds offset. ErrNotFound where the offset is not in the journal:
-// not written yet, or lost.
+// not written yet, or lost. A *PrunedError where it lies before the horizon.
 func (j *Journal) Block(b *Block, offset uint64) (*Block, error) {
 	if offset == 0 || offset > j.Durable() {
 		return nil, fmt.Errorf("offset %d: %w, it ends at %d", offset, ErrNotFound, j.Durable())
 	}
+	if err := j.pruned(offset); err != nil {
+		return nil, err
+	}
+	return j.kept(b, offset)
+}
+
+// Kept is Block for an offset that may lie before the horizon, where few records are there still.
+func (j *Journal) Kept(b *Block, offset uint64) (*Block, error) {
+	if offset == 0 || offset > j.Durable() {
+		return nil, fmt.Errorf("offset %d: %w", offset, ErrNotFound)
+	}
+	return j.kept(b, offset)
+}
+
+func (j *Journal) kept(b *Block, offset uint64) (*Block, error) {
 	b, err := j.blockAt(b, offset)
 	if err != nil {
 		return nil, err
@@ -71,8 +86,19 @@ func (j *Journal) Block(b *Block, offset uint64) (*Block, error) {
 }
 
 // NextBlock fills b (nil: a new one) with the first block that holds an offset above after and is durable. ErrNotFound where there is
-// none yet. Records of it at or below after are in it too: skip them.
+// none yet. Records of it at or below after are in it too: skip them, and those up to the horizon, from which on it is read at least.
 func (j *Journal) NextBlock(b *Block, after uint64) (*Block, error) {
+	for {
+		h := j.Horizon().Offset
+		next, err := j.nextBlock(b, max(after, h))
+		if j.Horizon().Offset == h {
+			return next, err
+		}
+		// The horizon moved: what was found may have been found behind a hole.
+	}
+}
+
+func (j *Journal) nextBlock(b *Block, after uint64) (*Block, error) {
 	if after >= j.Durable() {
 		return nil, ErrNotFound
 	}
@@ -127,8 +153,12 @@ func (j *Journal) Record(offset uint64) (Record, error) {
 }
 
 // LastBatch returns the newest message of a source's stream at or before offset; damaged ones count.
-// ErrNotFound where there is none.
+// ErrNotFound where there is none, a *PrunedError where the offset lies before the horizon's Cut of the source. Between that and the horizon,
+// the newest up to there and those up to the records that were kept for it (BaselineWriter.Prune) are known.
 func (j *Journal) LastBatch(source uint32, offset uint64) (Record, error) {
+	if h := j.horizon.Load(); offset < h.Offset && offset < h.cutOr(source, h.Offset) {
+		return Record{}, &PrunedError{*h}
+	}
 	return j.lastWhere(source, offset, func(h *Header) bool { return h.Counts() })
 }
 
@@ -158,7 +188,7 @@ func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool)
 }
 
 // BySeq returns the record of a source's batch by epoch and sequence number. ErrNotFound where it was never received, or is not
-// durable yet.
+// durable yet, or lies before the horizon.
 func (j *Journal) BySeq(source uint32, epoch, seq uint64) (Record, error) {
 	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: seqKey(source, epoch, 0, 0), UpperBound: sourceKey(keySeq, source+1)})
 	if err != nil {
@@ -195,8 +225,12 @@ type Moment struct {
 	Twice bool
 }
 
-// At finds the moment of publisher time ms (Unix milliseconds) in a source's stream.
+// At finds the moment of publisher time ms (Unix milliseconds) in a source's stream; a *PrunedError where it lies before the horizon.
 func (j *Journal) At(source uint32, ms int64) (Moment, error) {
+	h := j.Horizon()
+	if clock, ok := h.Clocks[source]; ok && clock > ms {
+		return j.passedAgain(source, ms, &h)
+	}
 	var m Moment
 	end := j.Durable()
 	next, err := j.firstAbove(source, ms)
@@ -226,6 +260,27 @@ func (j *Journal) At(source uint32, ms int64) (Moment, error) {
 		err = nil
 	}
 	return m, err
+}
+
+// passedAgain is At for a time that the publisher's clock was above before the horizon: only where it came back to it behind the horizon is
+// anything known of the moment, and then it is one that the clock passed twice.
+func (j *Journal) passedAgain(source uint32, ms int64, h *Horizon) (Moment, error) {
+	s, ok, err := j.spanBelow(source, ordinalAfter(ms))
+	if err != nil {
+		return Moment{}, err
+	}
+	if ok && ms < s.hi && s.last > h.Offset {
+		last, err := j.lastWhere(source, min(j.Durable(), s.last), func(h *Header) bool {
+			return h.Counts() && (!h.HasTime || h.Time <= ms)
+		})
+		if err == nil && last.Offset > h.Offset {
+			return Moment{Last: last, Next: Record{Offset: h.Offset}, Twice: true}, nil
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return Moment{}, err
+		}
+	}
+	return Moment{}, &PrunedError{*h}
 }
 
 func ordinalAfter(ms int64) int64 {

@@ -140,6 +140,27 @@ func (p *Position) encode() []byte {
 
 // Position returns where the source stands. Of a source never recorded it is the zero Position.
 func (j *Journal) Position(source uint32) (Position, error) {
+	p, err := j.position(source)
+	if err != nil || p.Last == 0 {
+		return p, err
+	}
+	b, err := j.blockAt(nil, p.Last)
+	if err != nil {
+		return Position{}, err
+	}
+	if p.Last > b.Last() {
+		return Position{}, &CorruptError{Offset: p.Last, What: "the newest message of a source is gone"}
+	}
+	frames, err := b.Frames(int(p.Last-b.First), nil, new([8]byte))
+	if err != nil {
+		return Position{}, err
+	}
+	p.State.SetLast(frames)
+	return p, nil
+}
+
+// position is Position without the last frames.
+func (j *Journal) position(source uint32) (Position, error) {
 	v, err := j.get(sourceKey(keyState, source))
 	if errors.Is(err, ErrNotFound) {
 		return Position{}, nil
@@ -150,20 +171,6 @@ func (j *Journal) Position(source uint32) (Position, error) {
 	p, err := decodePosition(v)
 	if err != nil {
 		return Position{}, err
-	}
-	if p.Last != 0 {
-		b, err := j.blockAt(nil, p.Last)
-		if err != nil {
-			return Position{}, err
-		}
-		if p.Last > b.Last() {
-			return Position{}, &CorruptError{Offset: p.Last, What: "the newest message of a source is gone"}
-		}
-		frames, err := b.Frames(int(p.Last-b.First), nil, new([8]byte))
-		if err != nil {
-			return Position{}, err
-		}
-		p.State.SetLast(frames)
 	}
 	return p, nil
 }

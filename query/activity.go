@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -196,7 +197,7 @@ func (e *Engine) firstTime(ctx context.Context, s *stretch, from When) (first in
 		below = from.Ms - 1
 	}
 	m, err := e.Journal.At(s.ID, below) // usually it is there, and nothing must be read to find it
-	if err != nil {
+	if pruned := (*PrunedError)(nil); err != nil && !errors.As(err, &pruned) {
 		return 0, false, err
 	}
 	if o := m.Next.Offset; o > s.from.Offset && o <= s.to.Offset && (from.Kind == AtTime || s.from.Offset == 0) {

@@ -89,6 +89,9 @@ const (
 	DoubtCleared = "cleared"
 	// DoubtNoEvidence: nothing was ever announced about the object on this medium.
 	DoubtNoEvidence = "no_evidence"
+	// DoubtForgotten: nothing is known of the object on this medium, and what was known of objects that were gone was forgotten when the journal
+	// was pruned up to the offset (`prune --forget-removed`).
+	DoubtForgotten = "forgotten"
 	// DoubtFullBatch: the batch was full, and the change may go on in the next one (R8).
 	DoubtFullBatch = "full_batch"
 	// DoubtBehindLast: nothing later shows that nothing is missing before the moment (R8).

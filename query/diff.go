@@ -105,7 +105,11 @@ func (d *differ) open(ctx context.Context, e *Engine) error {
 	}
 	d.view, d.all, d.a, d.b = b.view, b.sources, a.moments, b.moments
 	for i := range min(len(d.a), len(d.b)) {
-		d.a[i].flagged = d.b[i].flagged // of one view
+		d.a[i].flagged, d.a[i].forgotten = d.b[i].flagged, d.b[i].forgotten // of one view
+		if err := e.known(d.view, d.a[i].source, d.a[i].at); err != nil {
+			d.view.Close()
+			return err
+		}
 	}
 	for i, s := range d.all {
 		if i >= len(d.a) || d.a[i].source != s.ID {

@@ -30,5 +30,12 @@
 //
 // To add a question: its engine method here, its parameters in httpapi (questions.go lists them), its command in cmd/kvjournal.
 //
+// # Before the horizon
+//
+// Of a pruned journal nothing is answered about moments before its horizon: a *PrunedError names it (horizon.go). Spans without a beginning begin
+// there; only losses are listed from the beginning on. From the horizon on answers are those of the whole journal, held by TestPruneModel,
+// but that objects which a proof of absence had made gone before it are not listed any more (--state absent or any), and that, where a key is asked
+// for without its backend, a scope in which it was only such counts as one in which it never was.
+//
 // The answers are held, each one, against query/internal/oracle, which was written from the rules alone.
 package query

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,9 @@ func (e *Engine) place(s journal.Source, w When) (m moment, need uint64, err err
 	case AtSeq:
 		r, err := e.Journal.BySeq(s.ID, w.Epoch, w.Seq)
 		if errors.Is(err, journal.ErrNotFound) {
+			if pruned, err := e.seqPruned(s.ID, w.Epoch, w.Seq); pruned || err != nil {
+				return m, 0, cmp.Or[error](err, &PrunedError{Horizon: e.Journal.Horizon()})
+			}
 			return m, 0, usagef("seq %d of epoch %d was never received from source %q; `kvjournal gaps` shows what is missing and why", w.Seq, w.Epoch, s.Name)
 		}
 		if err != nil {
@@ -281,6 +285,9 @@ func (e *Engine) settle(v *index.View, s journal.Source, w When, end tail, m *mo
 	if w.Kind == Now {
 		end.prove(m, v.Source(s.ID))
 	}
+	if err := e.known(v, s.ID, m.at); err != nil {
+		return err
+	}
 	if err := m.readDoubts(v); err != nil {
 		return err
 	}
@@ -300,6 +307,7 @@ func (m *moment) readDoubts(v *index.View) (err error) {
 	if m.mark, m.hasMark, err = v.Mark(m.source, min(m.at.Offset, math.MaxUint64-1)); err != nil {
 		return err
 	}
+	m.forgotten = v.Base().Forgotten
 	m.flagged, err = v.Flagged(m.source)
 	return err
 }

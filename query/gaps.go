@@ -40,7 +40,7 @@ type GapOut struct {
 	// FirstMissingOffset and LastMissingOffset: the journal itself lost these.
 	FirstMissingOffset *uint64 `json:"first_missing_offset,omitempty"`
 	LastMissingOffset  *uint64 `json:"last_missing_offset,omitempty"`
-	// InDoubt is what it put in doubt; nil where that was not asked for.
+	// InDoubt is what it put in doubt; nil where that was not asked for, or was pruned.
 	InDoubt *InDoubt `json:"in_doubt,omitempty"`
 	// ResolvedBy is the first reading of the master behind it; nil: none, or not looked for.
 	ResolvedBy *ResolvedOut `json:"resolved_by,omitempty"`
@@ -57,6 +57,11 @@ func (e *Engine) Gaps(ctx context.Context, q *GapsQuery, progress Progress, f fu
 	pieces, err := e.stretches(sources, q.Span)
 	if err != nil {
 		return err
+	}
+	if q.From.Kind == Latest { // losses stay known when their records are pruned
+		for i := range pieces {
+			pieces[i].from = index.Position{}
+		}
 	}
 	v, err := e.viewOf(ctx, pieces, q.Span)
 	if err != nil {
@@ -76,7 +81,7 @@ func (e *Engine) Gaps(ctx context.Context, q *GapsQuery, progress Progress, f fu
 
 // gapsOf calls f for every loss of one source.
 func gapsOf(ctx context.Context, v *index.View, p *stretch, noObjects bool, progress Progress, f func(*GapOut) error) error {
-	b := gapBuffer{source: p.Source}
+	b := gapBuffer{source: p.Source, known: v.Base().Cuts[p.ID]}
 	resolved := resolver{v: v, source: p.ID}
 	attributed := attributor{v: v, source: p.ID}
 	flush := func() error {

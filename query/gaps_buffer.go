@@ -11,6 +11,7 @@ import (
 // gapBuffer holds losses of a source back until what they put in doubt is counted, for many at once.
 type gapBuffer struct {
 	source journal.Source
+	known  uint64 // what was put in doubt before this offset is not known any more
 	lines  []*GapOut
 	first  []bool // of lines: no loss before it lies behind the same message
 }
@@ -23,7 +24,7 @@ var gapsAtOnce = 1 << 17 // tests set it lower
 func (b *gapBuffer) fill(ctx context.Context, v *index.View, progress Progress) error {
 	var at []uint64
 	for _, g := range b.lines {
-		if g.LastOffsetBefore > 0 {
+		if g.LastOffsetBefore > 0 && g.LastOffsetBefore >= b.known {
 			at = append(at, g.LastOffsetBefore)
 		}
 	}
@@ -43,6 +44,7 @@ func (b *gapBuffer) fill(ctx context.Context, v *index.View, progress Progress) 
 		switch {
 		case g.LastOffsetBefore == 0:
 			g.InDoubt = &InDoubt{Scopes: []ScopeInDoubt{}}
+		case g.LastOffsetBefore < b.known:
 		default:
 			g.InDoubt = d.out(g.LastOffsetBefore)
 			if !b.first[i] {

@@ -71,6 +71,9 @@ func (e *Engine) History(ctx context.Context, ask *HistoryAsk, progress Progress
 		return err
 	}
 	defer v.Close()
+	if err := e.knownFrom(v, stretches); err != nil {
+		return err
+	}
 	if ask.Limit == 0 {
 		v.Scans()
 	}

@@ -121,7 +121,7 @@ func newHistoryLiner(p *historyOf, raw bool) *historyLiner {
 // make makes the line of an historyTouch behind which st is the state. within: the batch goes on with the object.
 func (l *historyLiner) make(o *historyTouch, st *historyState, within bool) (*HistoryLine, error) {
 	l.line = HistoryLine{Name: l.p.name, Offset: o.at.Offset, EventIndex: o.at.Event, prefix: l.line.prefix}
-	m := moment{source: l.p.source.ID, at: o.at, mark: st.mark, hasMark: st.hasMark, last: index.Place{Offset: o.at.Offset}, flagged: l.p.flagged}
+	m := moment{source: l.p.source.ID, at: o.at, mark: st.mark, hasMark: st.hasMark, last: index.Place{Offset: o.at.Offset}, flagged: l.p.flagged, forgotten: l.p.view.Base().Forgotten}
 	touched := ""
 	switch {
 	case o.mark != nil:

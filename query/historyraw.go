@@ -27,7 +27,7 @@ type blockCache struct {
 
 // header is that of the record at offset, nil where the journal has it no more.
 func (r *blockCache) header(offset uint64) (*journal.Header, error) {
-	if err := r.block(offset); errors.Is(err, journal.ErrNotFound) {
+	if err := r.block(offset, r.j.Kept); errors.Is(err, journal.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -35,18 +35,18 @@ func (r *blockCache) header(offset uint64) (*journal.Header, error) {
 	return r.b.Header(int(offset - r.b.First)), nil
 }
 
-func (r *blockCache) block(offset uint64) error {
+func (r *blockCache) block(offset uint64, read func(*journal.Block, uint64) (*journal.Block, error)) error {
 	if r.b != nil && r.b.First <= offset && offset <= r.b.Last() {
 		return nil
 	}
-	b, err := r.j.Block(r.b, offset)
+	b, err := read(r.b, offset)
 	r.b, r.message = b, nil
 	return err
 }
 
 // raw returns the original event at a position, and its batch without the events, both as JSON.
 func (r *blockCache) raw(at index.Position) (original, batch json.RawMessage, err error) {
-	if err := r.block(at.Offset); err != nil {
+	if err := r.block(at.Offset, r.j.Block); err != nil {
 		return nil, nil, err
 	}
 	if r.message == nil || r.offset != at.Offset {

@@ -21,6 +21,8 @@ type moment struct {
 	// without an event (R11).
 	epoch   uint64
 	flagged map[uint64]bool
+	// forgotten is the offset up to which objects that were removed may have been forgotten, 0: none.
+	forgotten uint64
 }
 
 // silent reports whether an epoch's master changes things without an event.
@@ -63,6 +65,8 @@ const (
 	// marked: a mark is newer than the evidence (R2).
 	marked
 	noEvidence
+	// forgot: what was known of it may have been forgotten when the journal was pruned.
+	forgot
 	// silentMaster: the master changes things without an event (R11).
 	silentMaster
 	// cutOff: the object's change may go on in the next batch (R8).
@@ -95,6 +99,8 @@ func decide(m *moment, newest *index.Evidence, clears *scopeClears, cut bool) (d
 	switch {
 	case m.unproven != nil:
 		d.doubt = unproven
+	case d.evidence == nil && m.forgotten > 0 && !(m.hasMark && m.forgotten < m.mark.End.Offset):
+		d.doubt = forgot
 	case m.hasMark && (d.evidence == nil || !m.mark.End.Before(d.evidence.Position)):
 		d.doubt = marked
 	case d.evidence == nil:
@@ -129,6 +135,8 @@ func (d *decision) out(m *moment) MediumOut {
 		out.Doubt = markDoubt(m)
 	case noEvidence:
 		out.Doubt = &Doubt{Cause: DoubtNoEvidence}
+	case forgot:
+		out.Doubt = &Doubt{Cause: DoubtForgotten, Offset: m.forgotten}
 	case silentMaster:
 		out.Doubt = &Doubt{Cause: DoubtSilent}
 	case cutOff:

@@ -174,6 +174,9 @@ func (e *Engine) lifetimes(ctx context.Context, q *LifetimesQuery, progress Prog
 		return nil, err
 	}
 	defer v.Close()
+	if err := e.knownFrom(v, pieces); err != nil {
+		return nil, err
+	}
 	v.Scans()
 	counters := make([]lifetimeCounter, scanners())
 	for i := range counters {

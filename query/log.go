@@ -49,6 +49,9 @@ func (e *Engine) Log(ctx context.Context, o LogOptions, progress Progress, f fun
 	if err != nil {
 		return err
 	}
+	if h := e.Journal.Horizon(); o.After > 0 && o.After < h.Offset {
+		return &PrunedError{Horizon: h}
+	}
 	at := e.Journal.Durable()
 	in, edges, err := e.logStretches(sources, &o)
 	if err != nil {
@@ -108,7 +111,7 @@ func (e *Engine) logStretches(sources []journal.Source, o *LogOptions) ([]stretc
 			if err != nil {
 				return nil, nil, err
 			}
-			s.from = index.Behind(last.Offset)
+			s.from = index.Behind(max(last.Offset, e.Journal.Horizon().Offset))
 		}
 		if o.To.Kind == AtTime {
 			next, err := e.Journal.At(s.ID, o.To.Ms)

@@ -32,6 +32,10 @@ type recorded struct {
 	x      *index.Index
 	e      *Engine
 	reads  *reads // nil: the master is not read
+	// checkpoints is how many events lie between two checkpoints, 0: as usual.
+	checkpoints uint64
+	points      []index.Point
+	diffs       []DiffQuestion
 
 	inParts bool // the diff that was made last
 	// mayWithhold: an answer may be uncertain where the oracle's is confirmed (streams for which the rules as written are too bold).
@@ -45,7 +49,7 @@ func (r *recorded) journalOptions() journal.Options {
 }
 
 func (r *recorded) indexOptions() index.Options {
-	return index.Options{FS: r.fs, MemTableSize: 1 << 20, FlushEvents: 1 + r.rng.IntN(200)}
+	return index.Options{FS: r.fs, MemTableSize: 1 << 20, FlushEvents: 1 + r.rng.IntN(200), CheckpointEvents: r.checkpoints}
 }
 
 func (r *recorded) must(err error) {

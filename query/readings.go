@@ -105,7 +105,7 @@ func (s *spoken) ask(one *index.Reading, stepped bool) (bool, error) {
 
 // wants reports whether a reading may say more than the stream does.
 func (d *decision) wants() bool {
-	return d.doubt == marked || d.doubt == noEvidence || d.doubt == survived
+	return d.doubt == marked || d.doubt == noEvidence || d.doubt == forgot || d.doubt == survived
 }
 
 // judgeMedium says what may be claimed of one medium of an object: by the stream (decide), then by the readings of the scope (R9), then

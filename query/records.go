@@ -50,6 +50,16 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 	if low >= high {
 		return ctx.Err()
 	}
+	// Records may be pruned while they are read: what is missing then must not look as if nothing had happened.
+	whole := func() error {
+		if h := e.Journal.Horizon(); low < h.Offset {
+			return &PrunedError{Horizon: h}
+		}
+		return nil
+	}
+	if err := whole(); err != nil {
+		return err
+	}
 	of := make(map[uint32]*stretch, len(in))
 	for i := range in {
 		of[in[i].ID] = &in[i]
@@ -83,6 +93,11 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 			}
 		}
 		progress.tell(min(s.block.Last(), high)-low, high-low)
+		if low = max(low, min(s.block.Last(), high)); low < high {
+			if err := whole(); err != nil {
+				return err
+			}
+		}
 		a.free <- s
 		if err := ctx.Err(); err != nil {
 			return err

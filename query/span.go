@@ -18,7 +18,7 @@ func (p Progress) tell(done, total uint64) {
 }
 
 // Span is a stretch of time: from a moment, which belongs to it, to a moment, which belongs to it too. The zero of From is the
-// beginning of what is recorded, that of To its end.
+// beginning of what is recorded (of a pruned journal, its horizon), that of To its end.
 type Span struct{ From, To When }
 
 // stretch is a Span in the stream of one source: what lies behind from, up to to.
@@ -59,12 +59,12 @@ func (e *Engine) stretches(sources []journal.Source, span Span) ([]stretch, erro
 func (e *Engine) begin(s journal.Source, w When, end uint64) (index.Position, error) {
 	switch w.Kind {
 	case Latest:
-		return index.Position{}, nil
+		return e.first(), nil
 	case Now:
 		return index.Behind(end), nil
 	case AtTime:
 		if w.Ms == math.MinInt64 {
-			return index.Position{}, nil
+			return e.first(), nil
 		}
 		t, err := e.Journal.At(s.ID, w.Ms-1)
 		if err != nil {
@@ -79,7 +79,15 @@ func (e *Engine) begin(s journal.Source, w When, end uint64) (index.Position, er
 	if err != nil {
 		return index.Position{}, err
 	}
-	return index.Behind(m.at.Offset - 1), nil
+	return index.Behind(max(m.at.Offset-1, e.Journal.Horizon().Offset)), nil
+}
+
+// first is the position directly before the first record: what was pruned lies before it.
+func (e *Engine) first() index.Position {
+	if h := e.Journal.Horizon().Offset; h > 0 {
+		return index.Behind(h)
+	}
+	return index.Position{}
 }
 
 // oneSource refuses a moment by sequence number where several sources could be meant.

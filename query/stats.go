@@ -19,11 +19,13 @@ type StatsOut struct {
 	Journal       JournalStats `json:"journal"`
 	Index         IndexStats   `json:"index"`
 	Sources       []SourceOut  `json:"sources"`
+	// Horizon is where the journal begins; left out where it was never pruned. Events and the like count what was recorded all the same.
+	Horizon *HorizonOut `json:"horizon,omitempty"`
 	// Recorder is left out where none runs.
 	Recorder *RecorderStats `json:"recorder,omitempty"`
 }
 
-// JournalStats are in bytes; per event where there is any.
+// JournalStats are in bytes; per event where there is any, and of those behind the horizon. RawBytes count what was received.
 type JournalStats struct {
 	Bytes            uint64   `json:"bytes"`
 	WALBytes         uint64   `json:"wal_bytes"`
@@ -32,7 +34,7 @@ type JournalStats struct {
 	RawBytesPerEvent *float64 `json:"raw_bytes_per_event,omitempty"`
 }
 
-// IndexStats are in bytes and offsets; Lag is how many records the index is behind the journal.
+// IndexStats are in bytes and offsets, BytesPerEvent of the events behind the horizon; Lag is how many records the index is behind the journal.
 type IndexStats struct {
 	Bytes         uint64   `json:"bytes"`
 	BytesPerEvent *float64 `json:"bytes_per_event,omitempty"`
@@ -108,14 +110,15 @@ func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 	}
 	defer v.Close()
 	j := e.Journal.Stats()
+	here := j.Totals.Events - min(j.Totals.Events, e.Journal.Horizon().Events)
 	out := &StatsOut{
 		Events: j.Totals.Events, Messages: j.Totals.Messages, Duplicates: j.Totals.Duplicates, Damaged: j.Totals.Damaged,
-		DurableOffset: j.Durable,
+		DurableOffset: j.Durable, Horizon: e.Horizon(),
 		Journal: JournalStats{
 			Bytes: j.TableBytes, WALBytes: j.LogBytes, RawBytes: j.Totals.RawBytes,
-			BytesPerEvent: per(j.TableBytes, j.Totals.Events), RawBytesPerEvent: per(j.Totals.RawBytes, j.Totals.Events),
+			BytesPerEvent: per(j.TableBytes, here), RawBytesPerEvent: per(j.Totals.RawBytes, j.Totals.Events),
 		},
-		Index:   IndexStats{Bytes: e.Index.Bytes(), AppliedOffset: v.Applied(), BytesPerEvent: per(e.Index.Bytes(), j.Totals.Events)},
+		Index:   IndexStats{Bytes: e.Index.Bytes(), AppliedOffset: v.Applied(), BytesPerEvent: per(e.Index.Bytes(), here)},
 		Sources: []SourceOut{},
 	}
 	if j.Durable > v.Applied() {

@@ -72,6 +72,8 @@ type whyFacts struct {
 	when   When
 	m      moment
 	answer *Answer
+	// horizon is where the journal begins, if something may have been pruned that the story would tell of; else nil.
+	horizon *HorizonOut
 	// seen: some event named the object, at any time; first is the first.
 	seen  bool
 	first *index.Event
@@ -145,6 +147,9 @@ func (e *Engine) Why(ctx context.Context, name Name, w When, f func(*WhyOut) err
 			if err != nil {
 				return err
 			}
+			if h := e.Horizon(); h != nil && (p.first.Position.Offset <= h.Offset || h.ForgottenTo > 0) {
+				facts.horizon = h
+			}
 			return f(tellWhy(facts))
 		})
 		if err != nil {
@@ -158,6 +163,7 @@ func (e *Engine) Why(ctx context.Context, name Name, w When, f func(*WhyOut) err
 	if err != nil {
 		return err
 	}
+	facts.horizon = e.Horizon()
 	if facts.elsewhere, err = elsewhere(ctx, a.view, a.sources[name.Source], name.Key); err != nil {
 		return err
 	}

@@ -64,6 +64,8 @@ var causeTexts = map[string]causeText{
 		"", "it was stored while the remove-all ran, and so is still there", ""},
 	DoubtNoEvidence: {"No event that was recorded by then says anything about it there.",
 		"", "it was stored before anything that was recorded, or the event that named it was lost", ""},
+	DoubtForgotten: {"Nothing is known of it there. The journal was pruned with --forget-removed, which forgot the objects that were gone.",
+		"", "it was stored before anything that was recorded, or the event that named it was lost", "Prune without --forget-removed, and what is gone stays known to be gone."},
 	DoubtFullBatch: {"The moment lies directly behind a full batch whose last event is about this object: the change may go on in the next batch, as where an upsert is cut in two.",
 		"the change went on, and took it away", "the change went on, and stored it", ""},
 	DoubtBehindLast: {"No later message shows that nothing is missing between the last batch and the moment.",

@@ -14,6 +14,7 @@ func tellWhy(f *whyFacts) *WhyOut {
 	t := &whyTeller{f: f, out: out}
 	t.verdict()
 	t.past()
+	t.pruned()
 	t.doubts()
 	t.after()
 	t.wrongIf()
@@ -135,6 +136,19 @@ func (t *whyTeller) past() {
 	if f.mediaLeftOut > 0 {
 		t.say("It was seen on %d more media; `kvjournal history` has them.", f.mediaLeftOut)
 	}
+}
+
+// pruned tells that the story does not begin at its beginning.
+func (t *whyTeller) pruned() {
+	h := t.f.horizon
+	if h == nil {
+		return
+	}
+	l := WhyLine{Text: fmt.Sprintf("What came before offset %d was pruned: of that, only what answers rest on is known.", h.Offset), Offset: h.Offset, Time: h.Time, Received: h.Received}
+	if h.ForgottenTo > 0 {
+		l.Text += " Objects that were gone by then were forgotten."
+	}
+	t.out.Story = append(t.out.Story, l)
 }
 
 func (t *whyTeller) scopeCleared(e *index.Evidence) {

@@ -91,6 +91,9 @@ func (a *asking) values() url.Values {
 // being done where that takes long.
 func (a *asking) ask(name, what string, table func(printer) (show func([]byte) error, end func())) error {
 	return printAnswer(a.cmd, a.dir, a.output, table, func(t *target, show func([]byte) error) error {
-		return t.question(a.cmd.Context(), name, a.values(), what, show)
+		if err := t.question(a.cmd.Context(), name, a.values(), what, show); err != nil {
+			return err
+		}
+		return a.noteHorizon(t, name)
 	})
 }

@@ -108,7 +108,7 @@ func TestFailures(t *testing.T) {
 	noCapture := filepath.Join(tmp, "no.kvcap")
 	write(noCapture, "hello, this is no capture")
 
-	asking := [][]string{{"lookup", "k"}, {"gaps"}, {"stats"}, {"rebuild"}}
+	asking := [][]string{{"lookup", "k"}, {"gaps"}, {"stats"}, {"rebuild"}, {"prune", "--keep", "1d"}}
 	writing := [][]string{{"import", smallCapture(t)}, {"record", "--endpoint", "tcp://127.0.0.1:1"}}
 	each := func(commands [][]string, dir string, words ...string) {
 		for _, c := range commands {

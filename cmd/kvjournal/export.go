@@ -124,6 +124,9 @@ func (a *asking) export(w io.Writer, format string) (records uint64, err error) 
 		fmt.Fprintf(a.cmd.ErrOrStderr(), "%s of more than %d frames, which a capture cannot hold: all frames from the %dth on are one there. No publisher sends such; they are damaged, here and there.\n",
 			number(joined)+plural(joined, " message", " messages"), capture.MaxFrames, capture.MaxFrames)
 	}
+	if err := a.noteHorizon(t, "export"); err != nil {
+		return records, err
+	}
 	return records, finish()
 }
 

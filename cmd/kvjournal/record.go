@@ -30,6 +30,8 @@ type recordFlags struct {
 	tokenFile string
 	caFile    string
 	duration  time.Duration
+	keep      string
+	keepBytes string
 }
 
 func newRecord() *cobra.Command {
@@ -44,7 +46,12 @@ What "durable offset" shows survives kill -9 and a loss of power; at most what w
 does not.
 
 While less than --min-free is free on the disk, recording pauses: gaps lists what is lost meanwhile as recorder_down. On a disk that is full
-all the same it stalls until there is room. Any other failure of the disk ends it with exit code 1.`,
+all the same it stalls until there is room. Any other failure of the disk ends it with exit code 1.
+
+
+What is kept is bounded by --keep-bytes, and by --keep if it is given: beyond that the oldest goes, as with kvjournal prune, which says what
+that leaves. Where what stands for objects that are gone takes a quarter of --keep-bytes, they are forgotten, as with prune
+--forget-removed.`,
 		Example: `  kvjournal record --endpoint tcp://master:5557 --master http://master:9003 --dir /var/lib/kvjournal
   kvjournal record --source name=a,endpoint=tcp://m1:5557 \
       --source name=b,endpoint=tcp://m2:5557,master=http://m2:9003
@@ -72,7 +79,11 @@ all the same it stalls until there is room. Any other failure of the disk ends i
 			if err := f.readMaster(); err != nil {
 				return err
 			}
-			return runRecord(cmd, &f, sources, minFree)
+			retention, err := f.retention()
+			if err != nil {
+				return err
+			}
+			return runRecord(cmd, &f, sources, minFree, retention)
 		},
 	}
 	dirFlag(cmd, &f.dir)
@@ -86,6 +97,8 @@ all the same it stalls until there is room. Any other failure of the disk ends i
 	cmd.Flags().DurationVar(&f.master.AuditEvery, "audit-every", 15*time.Minute, "how often all that is confirmed is compared with the master; 0: never")
 	cmd.Flags().StringVar(&f.tokenFile, "master-token-file", "", "file with a bearer token for the masters")
 	cmd.Flags().StringVar(&f.caFile, "master-ca", "", "PEM file with the certificates that may sign the masters' (default: the system's)")
+	cmd.Flags().StringVar(&f.keep, "keep", "", "how long what was received is kept, as 30d or 12h (default: for ever)")
+	cmd.Flags().StringVar(&f.keepBytes, "keep-bytes", "", "how large journal and index may become together, as 100GB; 0: without bound\n(default: 80 % of the volume)")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end after this time (0: at Ctrl-C)")
 	return cmd
 }
@@ -198,6 +211,45 @@ func parseSource(text string) (service.SourceConfig, error) {
 	return c, nil
 }
 
+// volumePercent is how much of the volume a directory may take by default.
+const volumePercent = 80
+
+// retention is what the flags say to keep.
+func (f *recordFlags) retention() (r service.Retention, err error) {
+	if f.keep != "" {
+		if r.Keep, err = parseKeep(f.keep); err != nil {
+			return r, usageError(fmt.Errorf("--keep %q: %w", f.keep, err))
+		}
+	}
+	switch f.keepBytes {
+	case "":
+		if r.KeepBytes, err = service.VolumeShare(nil, f.dir, volumePercent); err != nil {
+			return r, fmt.Errorf("the size of the volume, of which %d %% may be taken, cannot be read: %w; give --keep-bytes", volumePercent, err)
+		}
+	case "0":
+	default:
+		if r.KeepBytes, err = parseBytes(f.keepBytes); err != nil {
+			return r, usageError(fmt.Errorf("--keep-bytes %q: %w", f.keepBytes, err))
+		}
+	}
+	return r, nil
+}
+
+// retentionText says what is kept.
+func (f *recordFlags) retentionText(r *service.Retention) string {
+	text := "everything"
+	if r.Keep > 0 {
+		text = "what was received in the last " + f.keep
+	}
+	if r.KeepBytes > 0 {
+		text += ", up to " + bytesOf(r.KeepBytes)
+		if f.keepBytes == "" {
+			text += fmt.Sprintf(" (%d %% of the volume; --keep-bytes changes it)", volumePercent)
+		}
+	}
+	return text
+}
+
 // memoryLimit is what the Go runtime may hold before it collects harder; Pebble's caches and memtables lie beside it.
 const memoryLimit = 160 << 20
 
@@ -205,7 +257,7 @@ const memoryLimit = 160 << 20
 // collect all the time, and take the processor from everything else.
 const readingMemory = 64 << 20
 
-func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfig, minFree uint64) error {
+func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfig, minFree uint64, retention service.Retention) error {
 	ctx := cmd.Context()
 	if f.duration > 0 {
 		var cancel context.CancelFunc
@@ -225,11 +277,13 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 	log := slog.New(slog.NewTextHandler(status, nil))
 	s, err := service.Record(ctx, service.Config{
 		Dir: f.dir, Sources: sources, Log: log, Recorder: f.bounds.options(f.bufferMiB << 20), Master: f.master,
-		MinFree: minFree,
+		MinFree:   minFree,
+		Retention: retention,
 	})
 	if err != nil {
 		return err
 	}
+	log.Info("keeping", "what", f.retentionText(&retention))
 	for _, c := range sources {
 		log.Info("recording", "source", c.Name, "endpoint", strings.Join(c.Endpoints, ","), "dir", f.dir)
 		if len(c.Masters) > 0 {

@@ -42,6 +42,9 @@ func statsTable(out printer) (show func([]byte) error, end func()) {
 		out.row(w, "events", fmt.Sprintf("%s in %s messages (%s duplicate, %s damaged)", number(s.Events), number(s.Messages), number(s.Duplicates), number(s.Damaged)))
 		out.row(w, "live objects", number(s.ObjectsLive))
 		out.row(w, "durable offset", number(s.DurableOffset))
+		if h := s.Horizon; h != nil {
+			out.row(w, "horizon", horizonText(h)+"; what came before was pruned")
+		}
 		out.row(w, "journal", fmt.Sprintf("%s in tables, %s in logs; raw %s%s", bytesOf(s.Journal.Bytes), bytesOf(s.Journal.WALBytes), bytesOf(s.Journal.RawBytes), perEvent(s.Journal.BytesPerEvent, s.Journal.RawBytesPerEvent)))
 		out.row(w, "index", fmt.Sprintf("%s%s; at offset %s, %s behind", bytesOf(s.Index.Bytes), perEvent(s.Index.BytesPerEvent, nil), number(s.Index.AppliedOffset), number(s.Index.Lag)))
 		if r := s.Recorder; r != nil {

@@ -27,6 +27,7 @@ var questions = map[string]question{
 	"lifetimes": lifetimes,
 	"why":       why,
 	"history":   history,
+	"horizon":   horizon,
 	"log":       logRecords,
 	"objects":   objects,
 }

@@ -47,6 +47,7 @@ const (
 //	GET  /v1/stats
 //	POST /v1/reconcile?source=S&audit=B&dry_run=B&snapshot=FILE   lines {"progress":…} and {"begun":h}, at the end the report
 //	POST /v1/backup?to=DIR    lines {"progress":…}, at the end {"report":…} or {"error":…}
+//	POST /v1/prune?keep=D|keep_bytes=N|before=WHEN&forget_removed=B&dry_run=B   lines {"progress":…}, at the end the report
 //	POST /v1/rebuild          lines {"applied":…,"total":…}, at the end {"done":true} or {"error":…}
 //
 // An error before the first line is a status and {"error":…}; behind it, a last line {"error":…}.
@@ -61,6 +62,7 @@ func Handler(s Source) http.Handler {
 	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
 	mux.HandleFunc("POST /v1/reconcile", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, reconcileNow(s)) })
 	mux.HandleFunc("POST /v1/backup", func(w http.ResponseWriter, r *http.Request) { backupNow(w, r, s) })
+	mux.HandleFunc("POST /v1/prune", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, prune) })
 	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
 	return bounded(mux, maxQuestions)
 }

@@ -23,4 +23,6 @@
 //	         materializer does (heal.go)
 //	journal  no answer but an error that names offset and file; recording goes on where nothing more is lost by it. Verify finds it, Repair saves
 //	         the rest
+//
+// What a recorder keeps is bounded (Retention, retention.go): a background task prunes when it is due.
 package service

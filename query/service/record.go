@@ -40,6 +40,8 @@ type Config struct {
 	Master MasterConfig
 	// MinFree: recording pauses while fewer bytes are free on the disk of Dir. 0: never; then a full disk stalls it.
 	MinFree uint64
+	// Retention says what is kept.
+	Retention Retention
 	// FS; nil: the operating system's.
 	FS  vfs.FS
 	Log *slog.Logger
@@ -169,6 +171,7 @@ func (s *Service) prepare(c Config, sources []journal.Source) error {
 	})
 	indexing, stopIndexing := context.WithCancel(context.Background())
 	s.work.Go(func() { s.keepIndex(indexing) })
+	s.work.Go(func() { s.keepPruned(s.ctx, c.Retention) })
 	for _, m := range s.masters {
 		m.start(s.ctx, s)
 	}

@@ -1,0 +1,159 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/datadir"
+)
+
+// begin fills a fresh database, at path, with the rows of the journal's baseline, if it has one: all or, after a crash, none. They
+// are written as tables, which pass no memtable: a fresh database has nothing that they could overtake.
+func begin(ctx context.Context, db *pebble.DB, path string, j *journal.Journal, o Options) error {
+	h := j.Horizon()
+	it, err := db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	some := it.First()
+	if err := it.Close(); err != nil {
+		return err
+	}
+	switch {
+	case some:
+		return fmt.Errorf("it was not finished: %w", ErrRebuild)
+	case h.Generation == 0:
+		return nil
+	case h.Format != formatVersion:
+		return horizonError(&h)
+	}
+	l := loader{db: db, o: o, dir: path + ".rows"}
+	if err := o.FS.RemoveAll(l.dir); err != nil {
+		return fmt.Errorf("removing the rest of an earlier rebuild: %w", err)
+	}
+	if err := o.FS.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	err = j.EachBaseline(ctx, l.row)
+	if err == nil {
+		err = l.finish(ctx)
+	}
+	for _, t := range []*tableWriter{&l.rows, &l.live} {
+		t.abandon()
+	}
+	if rerr := o.FS.RemoveAll(l.dir); err == nil {
+		err = rerr
+	}
+	if err != nil {
+		return fmt.Errorf("loading the baseline: %w", err)
+	}
+	return db.Set([]byte{keyApplied}, binary.BigEndian.AppendUint64(nil, h.Offset), pebble.NoSync)
+}
+
+// loader turns a baseline into tables of an index.
+type loader struct {
+	db         *pebble.DB
+	o          Options
+	dir        string
+	paths      []string
+	rows, live tableWriter
+	medium     []byte // of the history row before: its key up to the position
+}
+
+// tableWriter is a table being written.
+type tableWriter struct {
+	w *sstable.Writer
+}
+
+func (t *tableWriter) abandon() {
+	if t.w != nil {
+		t.w.Close()
+		t.w = nil
+	}
+}
+
+// row takes the next row of the baseline; live rows follow from those of the history.
+func (l *loader) row(key, value []byte) error {
+	if key[0] > keyLive && len(l.medium) > 0 {
+		// No table spans the live rows, which have their own.
+		l.medium = l.medium[:0]
+		if err := l.close(&l.rows); err != nil {
+			return err
+		}
+	}
+	if err := l.set(&l.rows, key, value); err != nil || key[0] != keyHistory {
+		return err
+	}
+	object := split(key)
+	end := mediumEnd(key[object:])
+	if end < 0 {
+		return errEvidence
+	}
+	end += object
+	if bytes.Equal(l.medium, key[:end]) {
+		return nil
+	}
+	l.medium = append(l.medium[:0], key[:end]...)
+	p, ok := cutPosition(key[end:])
+	if !ok || len(value) == 0 {
+		return errEvidence
+	}
+	if value[0]&evStored == 0 {
+		return nil
+	}
+	live := bytes.Clone(l.medium)
+	live[0] = keyLive
+	return l.set(&l.live, live, appendLive(nil, p))
+}
+
+// loadedTable is how large tables are, about.
+const loadedTable = 8 << 20
+
+func (l *loader) set(t *tableWriter, key, value []byte) error {
+	if t.w == nil {
+		path := l.o.FS.PathJoin(l.dir, fmt.Sprintf("%d.sst", len(l.paths)))
+		f, err := datadir.Private(l.o.FS).Create(path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			return err
+		}
+		l.paths = append(l.paths, path)
+		p := l.o.pebble(l.o.FS, false)
+		p.EnsureDefaults()
+		t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), p.MakeWriterOptions(len(p.Levels)-1, l.db.TableFormat()))
+	}
+	if err := t.w.Set(key, value); err != nil {
+		return err
+	}
+	if t.w.Raw().EstimatedSize() < loadedTable {
+		return nil
+	}
+	return l.close(t)
+}
+
+func (l *loader) close(t *tableWriter) error {
+	if t.w == nil {
+		return nil
+	}
+	err := t.w.Close()
+	t.w = nil
+	return err
+}
+
+// finish brings all tables into the database at once.
+func (l *loader) finish(ctx context.Context) error {
+	if err := l.close(&l.rows); err != nil {
+		return err
+	}
+	if err := l.close(&l.live); err != nil || len(l.paths) == 0 {
+		return err
+	}
+	return l.db.Ingest(ctx, l.paths)
+}
