@@ -159,6 +159,11 @@ func TestDamagedIndex(t *testing.T) {
 	if !refused || !strings.Contains(p.talk.String(), "the index is damaged") {
 		t.Errorf("nothing was said of the damage (a question was refused: %v):\n%s", refused, p.talk.String())
 	}
+	for _, command := range [][]string{{"verify"}, {"repair", "--to", filepath.Join(t.TempDir(), "saved")}} {
+		if r := kvjournal(t, append(command, "--dir", dir)...); r.code != 1 || !strings.Contains(r.stderr, "stop the recorder") {
+			t.Errorf("%s beside a recorder: exit %d, %s", command[0], r.code, r.stderr)
+		}
+	}
 	p.stop(t)
 	verified(t, dir, 0)
 }
