@@ -7,16 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 
 	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/query"
 )
 
@@ -51,7 +51,7 @@ interrupted leaves nothing behind.
 			a.fixed.Set("format", format)
 			if path != "-" {
 				var records uint64
-				err := exportFile(path, force, func(w io.Writer) (err error) {
+				err := exportFile(vfs.Default, path, force, func(w io.Writer) (err error) {
 					records, err = a.export(w, format)
 					return err
 				})
@@ -132,9 +132,9 @@ func (a *asking) export(w io.Writer, format string) (records uint64, err error) 
 
 // exportFile has write fill a new file beside path, compressed if path ends in .zst, which takes that name when it is whole and on
 // disk. After an error there is nothing.
-func exportFile(path string, force bool, write func(io.Writer) error) (err error) {
+func exportFile(fs vfs.FS, path string, force bool, write func(io.Writer) error) (err error) {
 	taken := func() error {
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || err == nil && force {
+		if _, err := fs.Stat(path); errors.Is(err, os.ErrNotExist) || err == nil && force {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("--out: %w", err)
@@ -146,15 +146,19 @@ func exportFile(path string, force bool, write func(io.Writer) error) (err error
 	}
 	var random [6]byte
 	rand.Read(random[:])
-	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+hex.EncodeToString(random[:])+".partial")
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	dir := fs.PathDir(path)
+	temporary := fs.PathJoin(dir, "."+fs.PathBase(path)+"."+hex.EncodeToString(random[:])+".partial")
+	file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
+	open := true
 	defer func() {
+		if open {
+			file.Close()
+		}
 		if err != nil {
-			file.Close() // again, where it is closed: that fails and is no matter
-			os.Remove(temporary)
+			fs.Remove(temporary)
 		}
 	}()
 	out := bufio.NewWriterSize(file, 256<<10)
@@ -173,20 +177,19 @@ func exportFile(path string, force bool, write func(io.Writer) error) (err error
 	} else if err := write(out); err != nil {
 		return err
 	}
-	if err := errors.Join(out.Flush(), file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(out.Flush(), file.Sync()); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	open = false
+	if err := file.Close(); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	if err := taken(); err != nil {
 		return err
 	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
+	if err := fs.Rename(temporary, path); err != nil {
+		return fmt.Errorf("--out: %w", err)
 	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return nil // it is there; only that it survives a loss of power cannot be made sure
-	}
-	defer dir.Close()
-	_ = dir.Sync() // the same
+	_ = datadir.SyncDir(fs, dir) // it is there; where this fails only a loss of power could take it
 	return nil
 }
