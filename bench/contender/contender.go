@@ -26,6 +26,12 @@ type Journal interface {
 	Close() error
 }
 
+// Sized is a journal that can tell what of its files is data that it needs: kvjournal leaves logs to be used again, until it is next opened.
+type Sized interface {
+	// Needed is in bytes.
+	Needed() uint64
+}
+
 // Kind is a contender.
 type Kind struct {
 	Name string

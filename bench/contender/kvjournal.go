@@ -113,6 +113,9 @@ func (kv *kvJournal) Settle() error {
 	return errors.Join(kv.j.Seal(context.Background()), kv.j.Flush())
 }
 
+// Needed are the tables.
+func (kv *kvJournal) Needed() uint64 { return kv.j.Stats().TableBytes }
+
 func (kv *kvJournal) Close() error { return kv.j.Close() }
 
 // openKVIndex opens the index as a recorder does: one that cannot be used is computed anew.

@@ -79,6 +79,8 @@ func (p *kvPlaces) Settle() error {
 	return errors.Join(p.kvJournal.Settle(), p.x.Flush(), p.x.Settle(context.Background()))
 }
 
+func (p *kvPlaces) Needed() uint64 { return p.kvJournal.Needed() + p.x.Bytes() }
+
 func (p *kvPlaces) Close() error {
 	return errors.Join(p.rest(), p.x.Close(), p.kvJournal.Close())
 }

@@ -22,8 +22,8 @@ var growthCharts = []struct {
 	{"lookup now, µs", []curve{{"p50", "now_hit_p50"}, {"p99", "now_hit_p99"}}},
 	{"lookup at T, hot, µs", []curve{{"p50", "at_hot_p50"}, {"p99", "at_hot_p99"}}},
 	{"lookup at T, any object, µs", []curve{{"p50", "at_uniform_p50"}, {"p99", "at_uniform_p99"}}},
-	{"first answer after a crash, ms", []curve{{"", "open_after_crash"}}},
-	{"memory, MiB", []curve{{"growing", "memory_growing"}, {"asking", "memory_asking"}}},
+	{"open after a crash, ms", []curve{{"", "open_after_crash"}}},
+	{"memory at most, MiB", []curve{{"", "memory_growing"}}},
 	{"disk, bytes an event", []curve{{"", "disk"}}},
 }
 
@@ -37,7 +37,7 @@ func drawGrowth(path string, results []Result) error {
 	}
 	const top, w, h = 46.0, (plotWidth - 2*plotMargin) / growthColumns, 168.0
 	rows := (len(growthCharts) + growthColumns - 1) / growthColumns
-	s := &svg{width: plotWidth, height: top + float64(rows)*h + 16}
+	s := &svg{width: plotWidth, height: top + float64(rows)*h}
 	title := "kvjournal from " + Brief(float64(sizes[0])) + " to " + Brief(float64(sizes[len(sizes)-1])) + " events: a mixed day, a fixed cache"
 	s.text(plotMargin, 26, "start", "h", title)
 	for i, c := range growthCharts {

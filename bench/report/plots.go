@@ -16,7 +16,7 @@ func Plots(dir string, results []Result) error {
 		panels             []panel
 	}{
 		{"append.svg", "Durable append, events/s (longer is better)",
-			"Median, least and most of all rounds. Pale: not synced, lost with the machine. The same groups for all, one transaction or sync a group.",
+			"Median, least and most of all rounds. Faint: not synced, lost with the machine. The same groups for all, one transaction or sync a group.",
 			72, shapePanels(results, "append", "rate")},
 		{"disk.svg", "Bytes on disk for an event, at rest (shorter is better)",
 			"After each contender's own settling. Space that is only set aside does not count.",
@@ -56,7 +56,7 @@ func questionPanels(results []Result) []panel {
 	for _, q := range []struct{ workload, metric, label string }{
 		{"now/day", "hit_p50", "where it is"},
 		{"now/day", "hit_p99", "the slowest in a hundred"},
-		{"now/day", "miss_p50", "where something unknown is"},
+		{"now/day", "miss_p50", "something unknown"},
 		{"at/day", "hot_p50", "where it was, a hot object"},
 		{"at/day", "uniform_p50", "where it was, any object"},
 		{"history/day", "object_p50", "its history"},

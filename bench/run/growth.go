@@ -97,6 +97,9 @@ func (g *growth) to(ctx context.Context, size int) error {
 		return errors.Join(err, p.Close())
 	}
 	g.add(w, "settle", "s", settled.Wall.Seconds())
+	if s, ok := p.(contender.Sized); ok {
+		g.add(w, "disk_needed", "B/event", float64(s.Needed())/float64(g.events))
+	}
 	err = g.ask(p, w, &q)
 	if err = errors.Join(err, p.Close()); err != nil {
 		return err

@@ -32,6 +32,7 @@ func (h *heat) journal() error {
 		return errors.Join(fmt.Errorf("open after a crash: %w", err), j.Close())
 	}
 	settled, err := measure.Of(j.Settle)
+	h.needed("disk", j)
 	if err = errors.Join(err, j.Close()); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
@@ -116,6 +117,13 @@ func (h *heat) disk(workload, dir string) error {
 	}
 	h.add(workload, "size", "B/event", float64(n)/float64(h.set.Events))
 	return nil
+}
+
+// needed adds what a contender needs of its files, where it can tell.
+func (h *heat) needed(workload string, j contender.Journal) {
+	if s, ok := j.(contender.Sized); ok {
+		h.add(workload, "needed", "B/event", float64(s.Needed())/float64(h.set.Events))
+	}
 }
 
 func (h *heat) readAll(j contender.Journal) error {

@@ -30,6 +30,7 @@ func (h *heat) places() error {
 		return errors.Join(fmt.Errorf("open after a crash: %w", err), p.Close())
 	}
 	settled, err := measure.Of(p.Settle)
+	h.needed("track_disk", p)
 	if err = errors.Join(err, p.Close()); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
