@@ -3,6 +3,9 @@ package contender
 import (
 	"errors"
 
+	"github.com/mattn/go-sqlite3"
+	"modernc.org/sqlite"
+
 	"github.com/kvjournal/kvjournal/bench/message"
 )
 
@@ -45,6 +48,12 @@ type Kind struct {
 	OpenPlaces func(dir string) (Places, error)
 }
 
+// Of the two drivers the one in C writes faster and the one in Go answers faster: both take part.
+var (
+	cgoSQLite = &sqlite3.SQLiteDriver{}
+	goSQLite  = &sqlite.Driver{}
+)
+
 const (
 	survivesAll     = "synced: survives a crash of the process and of the machine"
 	survivesProcess = "not synced: survives a crash of the process, not of the machine"
@@ -59,7 +68,8 @@ func All() []Kind {
 		{"raft-wal", survivesAll, true, openRaftWAL, nil},
 		{"nats", survivesProcess + "; synced every 2 min", true, openNATS(false), nil},
 		{"nats-sync", survivesAll, true, openNATS(true), nil},
-		{"sqlite", survivesAll, true, openSQLite, openSQLitePlaces},
+		{"sqlite", survivesAll, true, openSQLite(cgoSQLite), openSQLitePlaces(cgoSQLite)},
+		{"sqlite-go", survivesAll, true, openSQLite(goSQLite), openSQLitePlaces(goSQLite)},
 		{"jsonl", survivesProcess, false, openJSONL(false), nil},
 		{"jsonl-sync", survivesAll, false, openJSONL(true), nil},
 	}

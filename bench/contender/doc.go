@@ -8,7 +8,8 @@
 //	raft-wal          StoreLogs, one fsync                                            hashicorp/raft-wal
 //	nats              an async publish a message, all acknowledged; no sync           NATS JetStream, embedded, file store
 //	nats-sync         an atomic batch publish; sync_interval: always                  the same
-//	sqlite            one transaction of a row a message; WAL, synchronous=FULL       mattn/go-sqlite3
+//	sqlite            one transaction of a row a message; WAL, synchronous=FULL       mattn/go-sqlite3 (C)
+//	sqlite-go         the same                                                        modernc.org/sqlite (Go)
 //	jsonl             a line of JSON an event, one write, no sync                     as recorders of this field write them
 //	jsonl-sync        the same and one fdatasync
 //

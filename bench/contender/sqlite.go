@@ -8,19 +8,24 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/mattn/go-sqlite3"
-
 	"github.com/kvjournal/kvjournal/bench/message"
 )
 
-// sqliteDSN: the log is synced at every commit (FULL), the cache is as large as kvjournal's.
-const sqliteDSN = "?_journal_mode=WAL&_synchronous=FULL&_cache_size=-65536"
+// sqliteSettings: the log is synced at every commit (FULL), the cache is as large as kvjournal's.
+var sqliteSettings = []string{"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-65536"}
+
+// sqliteConn is what both drivers have.
+type sqliteConn interface {
+	driver.Conn
+	driver.ExecerContext
+	driver.ConnPrepareContext
+}
 
 const sqliteJournalTable = `CREATE TABLE IF NOT EXISTS journal(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, received INTEGER NOT NULL, payload BLOB NOT NULL)`
 
 // sqliteJournal is a table of messages, on the driver itself: database/sql would cost more than SQLite does.
 type sqliteJournal struct {
-	conn   *sqlite3.SQLiteConn
+	conn   sqliteConn
 	stmts  []driver.Stmt // all prepared, to close
 	begin  driver.Stmt
 	commit driver.Stmt
@@ -30,22 +35,31 @@ type sqliteJournal struct {
 	row    []driver.Value
 }
 
-func openSQLite(dir string) (Journal, error) {
-	j, err := newSQLite(dir)
-	if err != nil {
-		return nil, err
+func openSQLite(d driver.Driver) func(dir string) (Journal, error) {
+	return func(dir string) (Journal, error) {
+		j, err := newSQLite(d, dir)
+		if err != nil {
+			return nil, err
+		}
+		return j, nil
 	}
-	return j, nil
 }
 
-func newSQLite(dir string) (*sqliteJournal, error) {
-	var d sqlite3.SQLiteDriver
-	conn, err := d.Open("file:" + filepath.Join(dir, "journal.db") + sqliteDSN)
+func newSQLite(d driver.Driver, dir string) (*sqliteJournal, error) {
+	conn, err := d.Open("file:" + filepath.Join(dir, "journal.db"))
 	if err != nil {
 		return nil, err
 	}
-	j := &sqliteJournal{conn: conn.(*sqlite3.SQLiteConn)}
-	err = j.exec(sqliteJournalTable)
+	own, ok := conn.(sqliteConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the driver's %T lacks what is needed", conn), conn.Close())
+	}
+	j := &sqliteJournal{conn: own}
+	for _, text := range append(sqliteSettings, sqliteJournalTable) {
+		if err == nil {
+			err = j.exec(text)
+		}
+	}
 	for _, s := range []struct {
 		stmt *driver.Stmt
 		text string

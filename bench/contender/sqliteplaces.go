@@ -35,16 +35,18 @@ const sqliteAt = `SELECT
 // forever is a time behind all others.
 const forever = int64(1) << 62
 
-func openSQLitePlaces(dir string) (Places, error) {
-	j, err := newSQLite(dir)
-	if err != nil {
-		return nil, err
+func openSQLitePlaces(d driver.Driver) func(dir string) (Places, error) {
+	return func(dir string) (Places, error) {
+		j, err := newSQLite(d, dir)
+		if err != nil {
+			return nil, err
+		}
+		p := &sqlitePlaces{sqliteJournal: j, scopes: map[string]int64{}}
+		if err := p.open(); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+		return p, nil
 	}
-	p := &sqlitePlaces{sqliteJournal: j, scopes: map[string]int64{}}
-	if err := p.open(); err != nil {
-		return nil, errors.Join(err, j.Close())
-	}
-	return p, nil
 }
 
 func (p *sqlitePlaces) open() error {

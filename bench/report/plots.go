@@ -25,7 +25,7 @@ func Plots(dir string, results []Result) error {
 			"From the page cache, every byte compared; jsonl gives back the fields of events only.",
 			72, shapePanels(results, "read", "rate")},
 		{"track.svg", "Append and index, nothing left behind, events/s (longer is better)",
-			"kvjournal: journal and index. sqlite: a table of messages, and one of events in the order that questions about a moment need.",
+			"kvjournal: journal and index. sqlite (drivers in C and in Go): a table of messages, and one of events in the order that questions about a moment need.",
 			72, shapePanels(results, "track", "rate")},
 		{"questions.svg", "What a question takes (shorter is better; logarithmic)",
 			"A mixed day; in brackets how many times sooner kvjournal answers. Its answers say how sure they are, and why.",
