@@ -2,7 +2,6 @@ package report
 
 import (
 	"math"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -38,8 +37,8 @@ func barsOf(results []Result, workload, metric string) (bars []bar) {
 		switch {
 		case r.Contender == Base:
 			b.class = "own"
-		case strings.HasPrefix(r.Durability, "not synced"):
-			b.class = "weak"
+		case short(r.Durability) == "not synced":
+			b.class, b.note = "weak", b.note+" †"
 		}
 		bars = append(bars, b)
 	}

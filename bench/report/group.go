@@ -7,9 +7,10 @@ import (
 
 // group is a table: of one shape of messages, and of the metrics that the same contenders have; or of a growth.
 type group struct {
-	title   string
-	columns []string
-	rows    []row
+	title      string
+	columns    []string
+	durability []string // of each column, in a word; of a growth none
+	rows       []row
 }
 
 type row struct {
@@ -40,11 +41,12 @@ func groups(results []Result) (out []group) {
 
 // addRow adds a metric of all contenders to the group that has the same ones, else to a new group.
 func addRow(out []group, results []Result, title string, r Result, name string) []group {
-	var columns, cells []string
+	var columns, cells, durability []string
 	base, compared := find(results, Base, r.Workload, r.Metric)
 	for _, other := range results {
 		if other.Workload == r.Workload && other.Metric == r.Metric {
 			columns = append(columns, other.Contender)
+			durability = append(durability, short(other.Durability))
 			cells = append(cells, cell(other, base, compared))
 		}
 	}
@@ -66,7 +68,7 @@ func addRow(out []group, results []Result, title string, r Result, name string) 
 			return out
 		}
 	}
-	return append(out, group{title, columns, []row{line}})
+	return append(out, group{title, columns, durability, []row{line}})
 }
 
 // within finds each of some columns among others; few of many do not fit, so that a table is not mostly empty.

@@ -16,13 +16,13 @@ func Plots(dir string, results []Result) error {
 		panels             []panel
 	}{
 		{"append.svg", "Durable append, events/s (longer is better)",
-			"Median, least and most of all rounds. Faint: not synced, lost with the machine. The same groups for all, one transaction or sync a group.",
+			"Median, least and most of all rounds. † not synced: lost when the machine fails. The same groups for all, one transaction or sync a group.",
 			72, shapePanels(results, "append", "rate")},
 		{"disk.svg", "Bytes on disk for an event, at rest (shorter is better)",
-			"After each contender's own settling. Space that is only set aside does not count.",
+			"After each contender's own settling; space that is only set aside does not count. † not synced.",
 			72, shapePanels(results, "disk", "size")},
 		{"read.svg", "Everything read back, events/s (longer is better)",
-			"From the page cache, every byte compared; jsonl gives back the fields of events only.",
+			"From the page cache, every byte compared; jsonl gives back the fields of events only. † not synced.",
 			72, shapePanels(results, "read", "rate")},
 		{"track.svg", "Append and index, nothing left behind, events/s (longer is better)",
 			"kvjournal: journal and index. sqlite (drivers in C and in Go): a table of messages, and one of events in the order that questions about a moment need.",

@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(strings.Fields(out.String()), " ")
-	want := "kvjournal synced other not synced 64 events a message kvjournal other " +
+	want := "kvjournal synced other not synced 64 events a message kvjournal other synced not synced " +
 		"append rate, events/s 100 ±10% 50.0 ±10% 2.00x ack p50, us 100 ±10% 25.0 ±10% 0.25x"
 	if got != want {
 		t.Errorf("the table is\n%s\nexpected\n%s", got, want)

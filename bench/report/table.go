@@ -25,11 +25,23 @@ func Table(w io.Writer, results []Result) error {
 	}
 	for _, g := range groups(results) {
 		fmt.Fprintf(t, "\n%s\t%s\n", g.title, strings.Join(g.columns, "\t"))
+		if len(g.durability) > 0 {
+			fmt.Fprintf(t, "\t%s\n", strings.Join(g.durability, "\t"))
+		}
 		for _, row := range g.rows {
 			fmt.Fprintf(t, "%s, %s\t%s\n", row.name, row.unit, strings.Join(row.cells, "\t"))
 		}
 	}
 	return t.Flush()
+}
+
+// short says in a word what survives: "synced" or "not synced".
+func short(durability string) string {
+	if strings.HasPrefix(durability, "not synced") {
+		return "not synced"
+	}
+	word, _, _ := strings.Cut(durability, ":")
+	return word
 }
 
 // cell is a median, its spread, and how it compares.
