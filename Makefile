@@ -15,12 +15,15 @@ OUT ?= soak
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 PACKAGES := ./...
+# make bench: flags of bench/ beside these, as BENCH='--contenders kvjournal,raft-wal --events-1 0'.
+ROUNDS ?= 5
+SIZES ?= 1000000,10000000,100000000
+BENCH ?=
 
-.PHONY: help setup build run test lint bench figures past doubts reconcile crash soak fuzz clean
-.PHONY: help setup build run test lint bench figures past doubts reconcile crash damage fuzz clean
+.PHONY: help setup build run test lint bench bench-growth benchmarks figures past doubts reconcile crash damage soak fuzz clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 # libzmq and pkg-config come from the system's package manager, modules from Go.
 setup: ## what the others need: libzmq, pkg-config, modules
@@ -33,6 +36,7 @@ setup: ## what the others need: libzmq, pkg-config, modules
 		$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq libzmq3-dev pkg-config >/dev/null; \
 	fi
 	@go mod download
+	@cd bench && go mod download
 
 build: setup ## build bin/kvjournal and bin/mooncakesim
 	@mkdir -p bin
@@ -44,13 +48,21 @@ run: build ## record, index and serve; ENDPOINT=tcp://host:5557 MASTER=http://ho
 test: setup ## the whole test suite, with the race detector
 	go test -race -timeout 15m $(PACKAGES)
 	go test -run Allocates ./index
+	cd bench && go test -timeout 15m ./...
 
 lint: setup ## gofmt, go vet, staticcheck
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt: $$bad" >&2; exit 1; }
 	go vet $(PACKAGES)
 	go run $(STATICCHECK) $(PACKAGES)
+	cd bench && go vet ./... && go run $(STATICCHECK) ./...
 
-bench: setup ## benchmarks of the packages
+bench: setup ## beside what could be used instead, ROUNDS=5 in turn: table, bench/results/latest.json and plots
+	cd bench && go run . --rounds $(ROUNDS) $(BENCH)
+
+bench-growth: setup ## from SIZES=1000000,10000000,100000000 events: what appending and asking cost at each
+	cd bench && go run . --growth $(SIZES) $(BENCH)
+
+benchmarks: setup ## benchmarks of the packages
 	go test -run '^$$' -bench . -benchtime 2s $(PACKAGES)
 
 figures: build ## the product's figures on this machine: flat out, disk, first answer after kill -9
