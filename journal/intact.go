@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
 )
 
@@ -210,4 +211,31 @@ func liveTables(db *pebble.DB) (map[uint64]bool, error) {
 		}
 	}
 	return live, nil
+}
+
+// Sound is nil where the journal is whole as far as its opening could see. Else records are missing in its middle, and it is a
+// *CorruptError: appending goes on, but what is computed from it would be wrong.
+func (j *Journal) Sound() error { return j.hole }
+
+// errNothing: there is a database, but nothing was ever written to it.
+var errNothing = fmt.Errorf("%w: nothing was ever recorded", datadir.ErrMissing)
+
+// create makes the database. Pebble begins its first log in its oldest format, in which a flipped bit looks like the end: so it is closed again
+// before anything is written to it.
+func create(path string, o Options) error {
+	db, err := pebble.Open(path, o.pebble())
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
+
+// empty reports whether the database has no row at all.
+func (j *Journal) empty() bool {
+	it, err := j.db.NewIter(nil)
+	if err != nil {
+		return false
+	}
+	defer it.Close()
+	return !it.First() && it.Error() == nil
 }

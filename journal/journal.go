@@ -193,25 +193,8 @@ func open(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Sound is nil where the journal is whole as far as its opening could see. Else records are missing in its middle, and it is a
-// *CorruptError: appending goes on, but what is computed from it would be wrong.
-func (j *Journal) Sound() error { return j.hole }
-
 // folder is the database's, in the data directory.
 const folder = "journal"
-
-// errNothing: there is a database, but nothing was ever written to it.
-var errNothing = fmt.Errorf("%w: nothing was ever recorded", datadir.ErrMissing)
-
-// create makes the database. Pebble begins its first log in its oldest format, in which a flipped bit looks like the end: so it is closed again
-// before anything is written to it.
-func create(path string, o Options) error {
-	db, err := pebble.Open(path, o.pebble())
-	if err != nil {
-		return err
-	}
-	return db.Close()
-}
 
 func openError(path string, err error) error {
 	if errors.Is(err, pebble.ErrDBDoesNotExist) {
@@ -282,16 +265,6 @@ func (j *Journal) load() error {
 	j.next = last + 1
 	j.durable.Store(&acknowledged{last, j.totals})
 	return nil
-}
-
-// empty reports whether the database has no row at all.
-func (j *Journal) empty() bool {
-	it, err := j.db.NewIter(nil)
-	if err != nil {
-		return false
-	}
-	defer it.Close()
-	return !it.First() && it.Error() == nil
 }
 
 // lastOffset is the offset of the newest record, 0 where there is none.
