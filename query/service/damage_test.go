@@ -42,6 +42,9 @@ func TestDamage(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("repeat with KVJOURNAL_SEED=%d KVJOURNAL_DAMAGES=%d", seed, i+1)
 		}
+		if (i+1)%100 == 0 {
+			fmt.Fprintf(os.Stderr, "%d of %d damages, seed %d\n", i+1, n, seed)
+		}
 	}
 	d.tell(seed, n)
 }
