@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
 )
 
@@ -210,4 +211,45 @@ func liveTables(db *pebble.DB) (map[uint64]bool, error) {
 		}
 	}
 	return live, nil
+}
+
+// Sound is nil where the journal is whole as far as its opening could see. Else records are missing in its middle, and it is a
+// *CorruptError: appending goes on, but what is computed from it would be wrong.
+func (j *Journal) Sound() error { return j.hole }
+
+// errNothing: there is a database, but nothing was ever written to it.
+var errNothing = fmt.Errorf("%w: nothing was ever recorded", datadir.ErrMissing)
+
+// empty reports whether the database has no row at all.
+func (j *Journal) empty() bool {
+	it, err := j.db.NewIter(nil)
+	if err != nil {
+		return false
+	}
+	defer it.Close()
+	return !it.First() && it.Error() == nil
+}
+
+// create makes an empty database at path, in the place of one whose making was cut short: whole or not at all, since Pebble itself can
+// leave one without a manifest if a loss of power comes before its first sync of the directory. Pebble begins its first log in its oldest
+// format, in which a flipped bit looks like the end: so it is closed before anything is written to it.
+func create(fs *datadir.Guard, dir, path string, o Options) error {
+	fresh := path + ".new"
+	if err := errors.Join(fs.RemoveAll(fresh), fs.RemoveAll(path)); err != nil {
+		return err
+	}
+	if err := datadir.MakePrivate(fs, fresh); err != nil {
+		return err
+	}
+	db, err := datadir.OpenPebble(fresh, o.pebble(fs))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Close(), datadir.SyncDir(fs, fresh)); err != nil {
+		return err
+	}
+	if err := fs.Rename(fresh, path); err != nil {
+		return err
+	}
+	return datadir.SyncDir(fs, dir)
 }

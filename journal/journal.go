@@ -205,39 +205,8 @@ func open(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// create makes an empty database at path, in the place of one whose making was cut short: whole or not at all, since Pebble itself can
-// leave one without a manifest if a loss of power comes before its first sync of the directory. Pebble begins its first log in its oldest
-// format, in which a flipped bit looks like the end: so it is closed before anything is written to it.
-func create(fs *datadir.Guard, dir, path string, o Options) error {
-	fresh := path + ".new"
-	if err := errors.Join(fs.RemoveAll(fresh), fs.RemoveAll(path)); err != nil {
-		return err
-	}
-	if err := datadir.MakePrivate(fs, fresh); err != nil {
-		return err
-	}
-	db, err := datadir.OpenPebble(fresh, o.pebble(fs))
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(db.Close(), datadir.SyncDir(fs, fresh)); err != nil {
-		return err
-	}
-	if err := fs.Rename(fresh, path); err != nil {
-		return err
-	}
-	return datadir.SyncDir(fs, dir)
-}
-
-// Sound is nil where the journal is whole as far as its opening could see. Else records are missing in its middle, and it is a
-// *CorruptError: appending goes on, but what is computed from it would be wrong.
-func (j *Journal) Sound() error { return j.hole }
-
 // folder is the database's, in the data directory.
 const folder = "journal"
-
-// errNothing: there is a database, but nothing was ever written to it.
-var errNothing = fmt.Errorf("%w: nothing was ever recorded", datadir.ErrMissing)
 
 func openError(path string, err error) error {
 	if errors.Is(err, pebble.ErrDBDoesNotExist) {
@@ -311,16 +280,6 @@ func (j *Journal) load() error {
 	j.next = last + 1
 	j.durable.Store(&acknowledged{last, j.totals})
 	return nil
-}
-
-// empty reports whether the database has no row at all.
-func (j *Journal) empty() bool {
-	it, err := j.db.NewIter(nil)
-	if err != nil {
-		return false
-	}
-	defer it.Close()
-	return !it.First() && it.Error() == nil
 }
 
 // lastOffset is the offset of the newest record, 0 where there is none.

@@ -1,0 +1,92 @@
+package service_test
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/query"
+)
+
+// compare asks at random moments, and compares with the whole directory: what is confirmed must be so there. Its error is that of
+// the first question that got none.
+func (d *damaged) compare(what string, e *query.Engine) error {
+	ctx := d.t.Context()
+	for _, w := range d.w.moments(d.rng, 6) {
+		questions := d.w.questions(d.rng, 24)
+		got, err := e.Lookup(ctx, questions, w)
+		if usage := (*query.UsageError)(nil); errors.As(err, &usage) || errors.Is(err, journal.ErrNotFound) {
+			continue // the moment is not recorded any more
+		}
+		if err != nil {
+			return err
+		}
+		for i, a := range got {
+			as := w
+			if w.Kind == query.Latest {
+				as = query.When{Kind: query.AtOffset, Offset: a.AsOf.Offset}
+			}
+			if as.Kind == query.AtOffset && (as.Offset == 0 || as.Offset > d.whole.Journal.Durable()) {
+				continue // behind the loss that it tells of
+			}
+			want, err := d.whole.Lookup(ctx, questions[i:i+1], as)
+			if err != nil {
+				d.t.Errorf("%s: the whole directory at %+v: %v", what, as, err)
+				continue
+			}
+			for medium, m := range a.Media {
+				if m.Certainty != query.Confirmed {
+					continue
+				}
+				x := want[0].Media[medium]
+				if (x.Certainty != query.Confirmed || x.State != m.State) && !d.allowed(e, &questions[i], as, medium, m, x) {
+					have, _ := json.Marshal(a)
+					true, _ := json.Marshal(want[0])
+					d.t.Errorf("%s, %+v: wrong: %s\n%s\nwhole %s", what, w, medium, have, true)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// allowed reports whether an answer may differ from the whole directory's because of what was lost, though it is confirmed. There are two cases:
+//
+//   - A clear confirms absence, and the whole directory knows that the object was stored before, so that it may have survived (R7).
+//     Of an object whose `stored` is lost R7 does not know that, on a network as here: oracle.Options.LoseSurvivors.
+//   - A reading is lost that ended at the loss or behind it: it speaks of moments before the loss too. Then the answer must be what
+//     was answered when the journal ended before the loss.
+func (d *damaged) allowed(e *query.Engine, q *query.Question, w query.When, medium string, got, whole query.MediumOut) bool {
+	cleared := func(m query.MediumOut) bool {
+		return m.State == query.Absent && m.Evidence != nil && m.Evidence.Cause == "cleared"
+	}
+	if whole.Doubt != nil && whole.Doubt.Cause == query.DoubtCleared && cleared(got) && cleared(whole) && got.Evidence.Offset == whole.Evidence.Offset {
+		d.count("(allowed)", "survivors of a clear")
+		return true
+	}
+	if whole.Evidence == nil || whole.Evidence.Cause != "reconciliation" {
+		return false
+	}
+	before := d.w.until(d.whole.Journal, d.firstLoss(e.Journal))
+	defer before.Journal.Close()
+	defer before.Index.Close()
+	a, err := before.Lookup(d.t.Context(), []query.Question{*q}, w)
+	if err != nil {
+		return false
+	}
+	d.count("(allowed)", "readings that ended behind the loss")
+	m := a[0].Media[medium]
+	return m.Certainty == query.Confirmed && m.State == got.State
+}
+
+// firstLoss is the last offset before the first loss in a journal.
+func (d *damaged) firstLoss(j *journal.Journal) uint64 {
+	var b *journal.Block
+	for at := uint64(0); ; at = b.Last() {
+		next, err := j.NextBlock(b, at)
+		if err != nil || next.Header(0).Kind == journal.TailLost {
+			return at
+		}
+		b = next
+	}
+}
