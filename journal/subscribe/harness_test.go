@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -163,14 +162,6 @@ func startPublisher(t testing.TB, endpoint string, life, count uint64, size, rat
 func (p *process) kill() {
 	p.Process.Kill()
 	p.Wait()
-}
-
-// stop freezes the publisher as a host that vanishes would: the kernel keeps the connection, no one answers.
-func (p *process) stop(t testing.TB) {
-	t.Helper()
-	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // publisher is a PUB socket of this process. It belongs to the test's goroutine.
