@@ -193,6 +193,9 @@ func TestLogGone(t *testing.T) {
 	lost := m.last()
 	s.payload = 100
 	m.appendMany(t, j, s, 10, 3) // they are in one log
+	if err := j.Sync(); err != nil {
+		t.Fatal(err)
+	}
 	logs := filesOf(t, mem, pebblefile.Log)
 	newest := logs[len(logs)-1]
 	b := []byte{}
