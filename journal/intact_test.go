@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -199,7 +200,7 @@ func TestLogGone(t *testing.T) {
 	logs := filesOf(t, mem, pebblefile.Log)
 	newest := logs[len(logs)-1]
 	b := []byte{}
-	changeFile(t, mem, newest, func(all []byte) []byte { b = all; return all })
+	changeFile(t, mem, newest, func(all []byte) []byte { b = bytes.Clone(all); return all }) // under the race detector MemFS spoils what it was given
 	if err := datadir.WriteFile(before, before.PathJoin(testDir, folder), before.PathBase(newest), b); err != nil {
 		t.Fatal(err)
 	}
