@@ -79,6 +79,7 @@ reconcile: setup ## ten minutes of losses and restarts beside a master: nothing 
 
 crash: setup ## crash and break a directory at POINTS=1000 operations each, then kill -9 a real recorder under load KILLS=20 times
 	KVJOURNAL_POINTS=$(POINTS) go test -count=1 -timeout 120m -v ./query/internal/storm
+	KVJOURNAL_POINTS=$(POINTS) go test -count=1 -run EachFailure -timeout 120m -v ./query/backup
 	KVJOURNAL_KILLS=$(KILLS) go test -count=1 -run 'Kill9' -timeout 120m -v ./cmd/kvjournal
 
 soak: setup ## HOURS=1 of load, losses, restarts, readings, questions and backups; memory and latencies, plotted in OUT=soak
