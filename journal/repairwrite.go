@@ -17,11 +17,21 @@ func (r *repairer) survey(knownTo uint64) error {
 	if err := r.surveyRows(); err != nil {
 		return err
 	}
-	next := r.beginning
+	if err := r.chooseBaseline(); err != nil {
+		return err
+	}
+	horizon := r.horizon.Offset
+	next := max(r.beginning, horizon+1)
 	err := r.eachBlock(func(b *Block, from uint64) error {
+		r.hasHorizon = r.hasHorizon || from <= horizon && horizon <= b.Last()
 		if from > next {
 			if told, err := b.tells(next); err != nil || !told {
 				r.holes = append(r.holes, hole{next, from - 1, map[uint32]uint64{}})
+			}
+		}
+		if horizon > 0 {
+			if err := r.count(b, max(from, horizon+1)); err != nil {
+				return err
 			}
 		}
 		for o := from; o <= b.Last(); o++ {
@@ -37,12 +47,16 @@ func (r *repairer) survey(knownTo uint64) error {
 		if r.First == 0 {
 			r.First = from
 		}
-		r.Last, next = b.Last(), b.Last()+1
+		r.Last, next = b.Last(), max(next, b.Last()+1)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	if horizon > 0 && !r.hasHorizon {
+		r.lost(horizon, horizon)
+	}
+	r.Last = max(r.Last, horizon)
 	if r.First == 0 && len(r.sources) == 0 {
 		return errNothingLeft
 	}
@@ -67,9 +81,28 @@ func (r *repairer) lost(first, last uint64) {
 	}
 }
 
+// count adds the records of a block from an offset on to those behind the horizon.
+func (r *repairer) count(b *Block, from uint64) error {
+	for o := from; o <= b.Last(); o++ {
+		i := int(o - b.First)
+		frames, err := b.Frames(i, r.frames[:0], new([8]byte))
+		if err != nil {
+			return err
+		}
+		r.frames = frames
+		size := 0
+		for _, f := range frames {
+			size += len(f)
+		}
+		r.behind.count(b.Header(i), size)
+	}
+	return nil
+}
+
 // follow takes what a record says of its source.
 func (r *repairer) follow(offset uint64, h *Header) {
 	s := r.source(h.Source)
+	s.there = s.there || s.position != nil && s.position.Last == offset
 	switch h.Kind {
 	case PublisherStatus, ReconciliationBegun, ReconciliationPart, ReconciliationEnded:
 		s.asked = true
@@ -92,6 +125,14 @@ func (r *repairer) surveyRows() error {
 		there, value := value[0] == 1, value[1:]
 		switch {
 		case !there:
+		case bytes.Equal(key, metaBaseline):
+			if h := (Horizon{}); json.Unmarshal(value, &h) == nil && h.Generation > 0 {
+				r.horizons = append(r.horizons, h)
+			}
+		case bytes.Equal(key, metaTotals) && r.totals == nil: // the newest comes first
+			if t, err := decodeTotals(value); err == nil {
+				r.totals = &t
+			}
 		case bytes.Equal(key, metaID) && len(value) == len(r.id) && !r.hasID:
 			r.id, r.hasID = ID(value), true
 		case key[0] == keySource:
@@ -155,6 +196,9 @@ func (r *repairer) fill(j *Journal) error {
 	if err := r.writeSources(j); err != nil {
 		return err
 	}
+	if err := r.writeBaseline(j, j.dir); err != nil {
+		return err
+	}
 	for _, s := range r.sources { // from here on: of what was written so far
 		s.newest, s.has = Header{}, false
 	}
@@ -169,6 +213,9 @@ func (r *repairer) fill(j *Journal) error {
 		}
 		return w.block(b, from)
 	})
+	if err == nil {
+		err = w.cross() // where nothing lies behind the horizon
+	}
 	if err == nil && r.known > r.Last {
 		err = w.loss(r.Last+1, r.known, r.known+uint64(len(r.sources)), nil)
 	}
@@ -197,6 +244,12 @@ func (r *repairer) writeSources(j *Journal) error {
 		switch {
 		case !newest || value[0] == 0:
 			return nil
+		case bytes.Equal(key, metaBaseline):
+			return nil // written behind the baseline
+		case key[0] == keySpan: // those behind the horizon are found again
+			if s, ok := decodeSpan(key, value[1:]); !ok || s.last > r.horizon.Offset {
+				return nil
+			}
 		case key[0] == keySource, key[0] == keyState, bytes.Equal(key, metaID), bytes.Equal(key, metaTotals), bytes.Equal(key, metaSealed):
 			return nil
 		case key[0] == keyImport:
@@ -232,7 +285,7 @@ func (r *repairer) writeSources(j *Journal) error {
 func (r *repairer) standing(s *salvaged) Position {
 	p := s.position
 	several := len(s.Seen) > 1
-	if p != nil && (p.Last == s.last || several && p.Last != 0 && p.Last < s.last && r.readable(p.Last)) && (!s.has || p.State.Epoch >= s.newest.Epoch) {
+	if p != nil && (p.Last == s.last || several && p.Last != 0 && p.Last < s.last && s.there) && (!s.has || p.State.Epoch >= s.newest.Epoch) {
 		return *p
 	}
 	if s.named && (s.has || p != nil) {
@@ -247,16 +300,13 @@ func (r *repairer) standing(s *salvaged) Position {
 	return q
 }
 
-// readable reports whether an offset lies in no hole.
-func (r *repairer) readable(offset uint64) bool {
-	return !slices.ContainsFunc(r.holes, func(h hole) bool { return h.first <= offset && offset <= h.last }) && offset <= r.Last
-}
-
 // rewriter appends records at the offsets that they had.
 type rewriter struct {
 	r *repairer
 	j *Journal
 	g *Group
+	// crossed: it is behind the horizon.
+	crossed bool
 
 	frames [][]byte
 	seq    [8]byte
@@ -289,6 +339,11 @@ func (w *rewriter) block(b *Block, from uint64) error {
 	for o := from; o <= b.Last(); o++ {
 		i := int(o - b.First)
 		h := b.Header(i)
+		if o > w.r.horizon.Offset {
+			if err := w.cross(); err != nil {
+				return err
+			}
+		}
 		var err error
 		if w.frames, err = b.Frames(i, w.frames[:0], &w.seq); err != nil {
 			return err
@@ -298,6 +353,9 @@ func (w *rewriter) block(b *Block, from uint64) error {
 			return err
 		}
 		g.Add(h, w.frames)
+		if !w.crossed && w.r.horizon.Generation > 0 {
+			w.r.atHorizon(w.j)
+		}
 		if s := w.r.source(h.Source); !h.Stale {
 			s.newest, s.has = *h, true
 		}
@@ -313,6 +371,11 @@ func (w *rewriter) block(b *Block, from uint64) error {
 // loss writes that the offsets first to last are missing, as records that end at the offset end: one for each source, or, where there is
 // no room for so many, the last for several.
 func (w *rewriter) loss(first, last, end uint64, next map[uint32]uint64) error {
+	if first > w.r.horizon.Offset {
+		if err := w.cross(); err != nil {
+			return err
+		}
+	}
 	if err := w.commit(); err != nil {
 		return err
 	}
