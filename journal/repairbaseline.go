@@ -139,3 +139,21 @@ func (w *rewriter) cross() error {
 	w.j.totals = w.r.totalsAtHorizon()
 	return nil
 }
+
+// count adds the records of a block from an offset on to those behind the horizon.
+func (r *repairer) count(b *Block, from uint64) error {
+	for o := from; o <= b.Last(); o++ {
+		i := int(o - b.First)
+		frames, err := b.Frames(i, r.frames[:0], new([8]byte))
+		if err != nil {
+			return err
+		}
+		r.frames = frames
+		size := 0
+		for _, f := range frames {
+			size += len(f)
+		}
+		r.behind.count(b.Header(i), size)
+	}
+	return nil
+}

@@ -36,14 +36,19 @@ func TestDamage(t *testing.T) {
 	if s := os.Getenv("KVJOURNAL_DAMAGES"); s != "" {
 		n, _ = strconv.Atoi(s)
 	}
-	d := newDamaged(t, seed)
-	for i := range n {
-		d.one(i)
-		if t.Failed() {
-			t.Fatalf("repeat with KVJOURNAL_SEED=%d KVJOURNAL_DAMAGES=%d", seed, i+1)
-		}
+	for world, name := range []string{"whole", "pruned"} {
+		t.Run(name, func(t *testing.T) {
+			n := (n + world) / 2
+			d := newDamaged(t, seed, name == "pruned")
+			for i := range n {
+				d.one(i)
+				if t.Failed() {
+					t.Fatalf("repeat with KVJOURNAL_SEED=%d KVJOURNAL_DAMAGES=%d", seed, 2*(i+1))
+				}
+			}
+			d.tell(seed, n)
+		})
 	}
-	d.tell(seed, n)
 }
 
 // damaged is the directory that is damaged, and what it answers whole.
@@ -52,7 +57,7 @@ type damaged struct {
 	rng   *rand.Rand
 	w     *world
 	fs    *vfs.MemFS // never changed
-	whole *service.AtRest
+	whole *service.AtRest // of a pruned directory, what it was before
 	files []string
 	kinds map[string][]string
 	dump  string
@@ -60,9 +65,13 @@ type damaged struct {
 	tally map[string]map[string]int
 }
 
-func newDamaged(t *testing.T, seed uint64) *damaged {
+func newDamaged(t *testing.T, seed uint64, pruned bool) *damaged {
 	d := &damaged{t: t, rng: rand.New(rand.NewPCG(seed, 3)), w: newWorld(t, seed), kinds: map[string][]string{}, tally: map[string]map[string]int{}}
 	d.fs = d.w.atRest()
+	truth := d.clone()
+	if pruned {
+		d.w.prune(d.fs)
+	}
 	for _, sub := range []string{"", "journal", "index"} {
 		names, err := d.fs.List(d.fs.PathJoin(dataDir, sub))
 		d.must(err)
@@ -80,10 +89,9 @@ func newDamaged(t *testing.T, seed uint64) *damaged {
 			d.kinds[kind] = append(d.kinds[kind], path)
 		}
 	}
-	clone := d.clone()
-	d.dump = d.records(clone)
+	d.dump = d.records(d.clone())
 	var err error
-	d.whole, err = service.OpenAtRest(t.Context(), dataDir, service.Options{FS: clone})
+	d.whole, err = service.OpenAtRest(t.Context(), dataDir, service.Options{FS: truth})
 	d.must(err)
 	t.Cleanup(func() { d.whole.Close() })
 	v, found := d.verify(d.clone())
@@ -111,7 +119,7 @@ func (d *damaged) clone() *vfs.MemFS {
 	return fs
 }
 
-// records is the sum of every record of the directory; empty where not all can be read.
+// records is the sum of every record of the directory behind its horizon; empty where not all can be read.
 func (d *damaged) records(fs vfs.FS) string {
 	j, err := journal.OpenReadOnly(dataDir, journal.Options{FS: fs})
 	if err != nil {
@@ -128,6 +136,9 @@ func (d *damaged) records(fs vfs.FS) string {
 			return ""
 		}
 		for i := range b.Len() {
+			if b.First+uint64(i) <= j.Horizon().Offset {
+				continue
+			}
 			frames, err := b.Frames(i, nil, new([8]byte))
 			if err != nil {
 				return ""
@@ -354,7 +365,7 @@ func (d *damaged) compare(what string, e *query.Engine) error {
 	for _, w := range d.w.moments(d.rng, 6) {
 		questions := d.w.questions(d.rng, 24)
 		got, err := e.Lookup(ctx, questions, w)
-		if usage := (*query.UsageError)(nil); errors.As(err, &usage) || errors.Is(err, journal.ErrNotFound) {
+		if usage := (*query.UsageError)(nil); errors.As(err, &usage) || errors.Is(err, journal.ErrNotFound) || errors.As(err, new(*query.PrunedError)) {
 			continue // the moment is not recorded any more
 		}
 		if err != nil {
