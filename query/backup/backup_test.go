@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,7 +147,7 @@ type unlinkable struct{ vfs.FS }
 
 func (u unlinkable) Link(from, to string) error {
 	if !strings.Contains(to, "/backup.tmp/") {
-		return errors.New("cross-device link")
+		return syscall.EXDEV
 	}
 	return u.FS.Link(from, to)
 }
