@@ -92,7 +92,6 @@ type checker struct {
 	scan    event.Batch
 	frames  [][]byte
 	seq     [8]byte
-	key     []byte
 }
 
 // find reports a finding; it is damage unless it says otherwise.

@@ -59,7 +59,6 @@ type damaged struct {
 	w     *world
 	fs    *vfs.MemFS      // never changed
 	whole *service.AtRest // of a pruned directory, what it was before
-	files []string
 	kinds map[string][]string
 	dump  string
 	base  []journal.Finding
