@@ -111,14 +111,16 @@
 // Pebble finds what its checksums cover. What it takes for an end instead (a manifest or a first log cut short, a log or a marker that is
 // gone) is looked for before and after it opens (intact.go). Check reads everything, row by row in both directions (check*.go). Repair reads
 // tables and logs without Pebble (package pebblefile), keeps the blocks, which check themselves, and writes a new journal (repair*.go). A
-// TailLost record's frame (of a pruned journal Check reads the baseline too, and asks for no offset before the horizon; Repair keeps the
-// baseline if it is whole, and takes all before the horizon for lost if it is not):
+// TailLost record's frame:
 //
 //	+-------+------+================================+
 //	| first | last | of each: source u32, epoch u64 |
 //	|  u64  | u64  |                                |
 //	+-------+------+================================+
 //
-// All are big-endian. first and last are offsets. Each source named is marked like the record's own; an epoch that is not 0 is flagged as
+// Of a pruned journal Check reads the baseline too, and asks for no offset before the horizon. Repair keeps the baseline if it is whole, and
+// takes all before the horizon for lost if it is not.
+//
+// All numbers of the frame are big-endian. first and last are offsets. Each source named is marked like the record's own; an epoch that is not 0 is flagged as
 // that of a master that may change things without an event (R11), since what would have told may be lost.
 package journal
