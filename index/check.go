@@ -122,6 +122,14 @@ func (c *checker) compare(ctx context.Context, db *pebble.DB, j *journal.Journal
 	case c.Applied > j.Durable():
 		c.find("", fmt.Sprintf("it knows offset %d, the journal ends at %d", c.Applied, j.Durable()), journal.Damage)
 		return nil
+	case c.Applied < j.Horizon().Offset:
+		c.find("", fmt.Sprintf("it ends at offset %d, and the journal begins at %d since it was pruned", c.Applied, j.Horizon().Offset), journal.Note)
+		return nil
+	}
+	trim, err := trimmedFor(db, j)
+	if err != nil {
+		c.find("", "what it begins with cannot be read: "+err.Error(), journal.Damage)
+		return nil
 	}
 	o := c.o
 	o.Log, o.Pause, o.Damaged = nil, nil, nil
@@ -138,7 +146,7 @@ func (c *checker) compare(ctx context.Context, db *pebble.DB, j *journal.Journal
 		return fmt.Errorf("computing the index anew in %s, to compare: %w", scratch, err)
 	}
 	defer fresh.Close()
-	if err := c.rows(ctx, db, fresh.db); err != nil {
+	if err := c.rows(ctx, db, fresh.db, trim); err != nil {
 		return err
 	}
 	c.Compared = true
@@ -148,8 +156,33 @@ func (c *checker) compare(ctx context.Context, db *pebble.DB, j *journal.Journal
 	return nil
 }
 
+// surplus knows which rows an index may hold more than its journal gives: those of before the horizon, where it was not trimmed yet.
+type surplus struct {
+	untrimmed bool
+	horizon   uint64
+}
+
+// trimmedFor says what an index may hold more.
+func trimmedFor(db *pebble.DB, j *journal.Journal) (surplus, error) {
+	b, err := readBaseline(db)
+	h := j.Horizon()
+	return surplus{untrimmed: b.Generation < h.Generation, horizon: h.Offset}, err
+}
+
+// is reports whether a row is one of those. Of what the index begins with it has an earlier row, or none.
+func (s *surplus) is(key []byte) bool {
+	if !s.untrimmed {
+		return false
+	}
+	if key[0] == keyBaseline {
+		return true
+	}
+	gone, err := prunedRow(key, s.horizon)
+	return gone && err == nil
+}
+
 // rows compares two indexes. Live rows that are older than the newest clear of their scope may be in one only: see applier.lastClear.
-func (c *checker) rows(ctx context.Context, db, fresh *pebble.DB) error {
+func (c *checker) rows(ctx context.Context, db, fresh *pebble.DB, more surplus) error {
 	a, err := db.NewIter(&pebble.IterOptions{})
 	if err != nil {
 		return err
@@ -179,18 +212,18 @@ func (c *checker) rows(ctx context.Context, db, fresh *pebble.DB) error {
 		switch {
 		case order == 0:
 			c.Rows++
-			if !bytes.Equal(a.Value(), b.Value()) {
+			if !bytes.Equal(a.Value(), b.Value()) && !(a.Key()[0] == keyBaseline && more.untrimmed) {
 				c.row(a.Key(), "a row differs from the journal")
 			}
 			inA, inB = a.Next(), b.Next()
 		case order < 0:
 			c.Rows++
-			if !dead.is(a.Key(), a.Value()) {
+			if !dead.is(a.Key(), a.Value()) && !more.is(a.Key()) {
 				c.row(a.Key(), "a row that the journal does not give")
 			}
 			inA = a.Next()
 		default:
-			if !dead.is(b.Key(), b.Value()) {
+			if !dead.is(b.Key(), b.Value()) && !(b.Key()[0] == keyBaseline && more.untrimmed) {
 				c.row(b.Key(), "a row is missing")
 			}
 			inB = b.Next()

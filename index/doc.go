@@ -65,7 +65,8 @@
 // what the past was. They lie where the journal says, every 500,000 events or 10 minutes of receive time, so that a rebuilt index has the
 // same. The baseline (baseline.go, trim.go) is a copy of the rows as of the horizon that answers from it on need; live rows follow from it. An index
 // of a pruned journal begins with them (load.go). Behind a prune, the index is computed anew from the baseline, or what the baseline has not is
-// deleted from it (trimlive.go), whichever costs less; the rows are the same. An index that was not trimmed yet gives the same answers.
+// deleted from it (trimlive.go), whichever costs less; the rows are the same. An index that was not trimmed yet gives the same answers,
+// and Check allows it the rows that are still to go.
 //
 // # What it costs
 //

@@ -39,7 +39,7 @@ func begin(ctx context.Context, db *pebble.DB, path string, j *journal.Journal, 
 	if err := o.FS.RemoveAll(l.dir); err != nil {
 		return fmt.Errorf("removing the rest of an earlier rebuild: %w", err)
 	}
-	if err := o.FS.MkdirAll(l.dir, 0o700); err != nil {
+	if err := datadir.MakePrivate(o.FS, l.dir); err != nil {
 		return err
 	}
 	err = j.EachBaseline(ctx, l.row)

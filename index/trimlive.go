@@ -115,7 +115,7 @@ func (d *deleter) upTo(ctx context.Context, key []byte) error {
 			d.it.Next()
 			return nil
 		}
-		gone, err := d.gone(k)
+		gone, err := prunedRow(k, d.horizon)
 		if err != nil {
 			return err
 		}
@@ -134,12 +134,12 @@ func (d *deleter) upTo(ctx context.Context, key []byte) error {
 	return d.it.Error()
 }
 
-// gone reports whether a row that the baseline has not is one that it would have if it stayed.
-func (d *deleter) gone(k []byte) (bool, error) {
+// prunedRow reports whether a row that the baseline of a horizon has not is one that it would have if it stayed.
+func prunedRow(k []byte, horizon uint64) (bool, error) {
 	at := 0
 	switch k[0] {
 	case keyCheckpoint:
-		return len(k) == 9 && binary.BigEndian.Uint64(k[1:]) < d.horizon, nil
+		return len(k) == 9 && binary.BigEndian.Uint64(k[1:]) < horizon, nil
 	case keyClear, keyProof, keyException:
 		at = split(k)
 	case keyHistory:
@@ -156,7 +156,7 @@ func (d *deleter) gone(k []byte) (bool, error) {
 	if !ok {
 		return false, errEvidence
 	}
-	return p.Offset <= d.horizon, nil
+	return p.Offset <= horizon, nil
 }
 
 func (d *deleter) apply() error {

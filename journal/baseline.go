@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
-	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 const (
@@ -64,6 +63,9 @@ func (j *Journal) NewBaseline(h Horizon) (*BaselineWriter, error) {
 	}
 	h.Generation = j.Horizon().Generation + 1
 	h.Blocks, h.Rows, h.Checksum = 0, 0, 0
+	if err := datadir.Raise(j.opts.FS, j.dir, datadir.FormatPruned); err != nil {
+		return nil, err
+	}
 	if err := j.sweepBaselines(); err != nil { // of one that was given up
 		return nil, err
 	}
@@ -180,6 +182,11 @@ func (j *Journal) sweepBaselines() error {
 	if err := j.opts.FS.RemoveAll(j.opts.FS.PathJoin(j.dir, baselineFolder)); err != nil {
 		return fmt.Errorf("removing the rest of a baseline: %w", err)
 	}
+	return j.strayBaselines(func(low, high []byte) error { return j.db.DeleteRange(low, high, pebble.Sync) })
+}
+
+// strayBaselines calls f with each range of keys that holds blocks of baselines that are not current.
+func (j *Journal) strayBaselines(f func(low, high []byte) error) error {
 	now := j.Horizon().Generation
 	for _, r := range [][2][]byte{{baselineKey(0, 0), baselineKey(now, 0)}, {baselineKey(now+1, 0), {keyBaseline + 1}}} {
 		it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: r[0], UpperBound: r[1]})
@@ -188,10 +195,10 @@ func (j *Journal) sweepBaselines() error {
 		}
 		some := it.First()
 		if err := it.Close(); err != nil {
-			return err
+			return readError(0, err)
 		}
 		if some {
-			if err := j.db.DeleteRange(r[0], r[1], pebble.Sync); err != nil {
+			if err := f(r[0], r[1]); err != nil {
 				return err
 			}
 		}
@@ -206,69 +213,30 @@ func (j *Journal) EachBaseline(ctx context.Context, f func(key, value []byte) er
 	if h.Generation == 0 {
 		return nil
 	}
-	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: baselineKey(h.Generation, 0), UpperBound: baselineKey(h.Generation+1, 0)})
+	return j.readBaseline(ctx, &baselineReader{h: &h, codec: j.codec}, f)
+}
+
+// readBaseline is EachBaseline with a reader, which tells how far it came.
+func (j *Journal) readBaseline(ctx context.Context, r *baselineReader, f func(key, value []byte) error) error {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: baselineKey(r.h.Generation, 0), UpperBound: baselineKey(r.h.Generation+1, 0)})
 	if err != nil {
 		return err
 	}
 	defer it.Close()
-	var blocks, rows uint64
-	var sum uint32
-	var raw []byte
 	for ok := it.First(); ok; ok = it.Next() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		v, err := it.ValueAndErr()
 		if err != nil {
-			return readError(h.Offset, err)
+			return readError(r.h.Offset, err)
 		}
-		if !bytes.Equal(it.Key(), baselineKey(h.Generation, blocks)) {
-			return baselineError(blocks, "it is missing")
-		}
-		if raw, err = j.baselineBlock(raw, it.Key(), v); err != nil {
-			return baselineError(blocks, err.Error())
-		}
-		sum = crc32.Update(sum, castagnoli, v[len(v)-4:])
-		blocks++
-		for c := (varint.Cursor{B: raw}); len(c.B) > 0; rows++ {
-			key := c.Bytes(c.Uvarint())
-			value := c.Bytes(c.Uvarint())
-			if c.Bad {
-				return baselineError(blocks-1, "its rows do not decode")
-			}
-			if err := f(key, value); err != nil {
-				return err
-			}
+		if err := r.block(it.Key(), v, f); err != nil {
+			return err
 		}
 	}
 	if err := it.Error(); err != nil {
-		return readError(h.Offset, err)
+		return readError(r.h.Offset, err)
 	}
-	if blocks != h.Blocks || rows != h.Rows || sum != h.Checksum {
-		return baselineError(blocks, fmt.Sprintf("%d blocks and %d rows are there, %d and %d were written", blocks, rows, h.Blocks, h.Rows))
-	}
-	return nil
-}
-
-func (j *Journal) baselineBlock(dst, key, v []byte) ([]byte, error) {
-	if len(v) < 7 {
-		return dst, fmt.Errorf("it is too short")
-	}
-	body, sum := v[:len(v)-4], binary.LittleEndian.Uint32(v[len(v)-4:])
-	if crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, body) != sum {
-		return dst, fmt.Errorf("its checksum does not match")
-	}
-	if body[0] != baselineVersion {
-		return dst, fmt.Errorf("version %d, this program reads %d", body[0], baselineVersion)
-	}
-	c := varint.Cursor{B: body[2:]}
-	n := c.Uvarint()
-	if c.Bad || n > maxDecoded {
-		return dst, fmt.Errorf("its head does not decode")
-	}
-	return j.codec.expand(dst, c.B, body[1]&blockTableZstd != 0, n)
-}
-
-func baselineError(block uint64, what string) error {
-	return &CorruptError{What: fmt.Sprintf("block %d of the baseline, which stands for what was pruned: %s", block, what)}
+	return r.end()
 }

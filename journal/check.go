@@ -21,6 +21,9 @@ type Checked struct {
 	Bytes   int64  `json:"bytes"`
 	Blocks  uint64 `json:"blocks"`
 	Records uint64 `json:"records"`
+	// Horizon is where a pruned journal begins, 0: it was never pruned. Baseline is how many rows stand for what came before.
+	Horizon  uint64 `json:"horizon_offset,omitempty"`
+	Baseline uint64 `json:"baseline_rows,omitempty"`
 	// First and Last are the offsets of the first and the last record that could be read.
 	First uint64 `json:"first_offset,omitempty"`
 	Last  uint64 `json:"last_offset,omitempty"`
@@ -123,6 +126,9 @@ func (c *checker) checkOpen(ctx context.Context, j *Journal, files []pebblefile.
 	if err := j.db.CheckLevels(nil); err != nil && !c.damaged {
 		c.find(Finding{File: folder, What: "its tables contradict each other: " + err.Error(), Next: NextRepair})
 	}
+	if err := c.checkBaseline(ctx); err != nil {
+		return err
+	}
 	if err := c.checkBlocks(ctx); err != nil {
 		return err
 	}
@@ -165,12 +171,13 @@ func (o Options) written() (out []*pebble.Options) {
 // checkBlocks reads every block and every record.
 func (c *checker) checkBlocks(ctx context.Context) error {
 	next := c.j.beginning() // the offset that must come
+	from := uint64(0)       // where reading goes on; a pruned journal has kept blocks before its horizon
 	for {
-		it, err := c.j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(next), UpperBound: []byte{keyBlock + 1}})
+		it, err := c.j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(from), UpperBound: []byte{keyBlock + 1}})
 		if err != nil {
 			return err
 		}
-		next, err = c.checkRun(ctx, it, next)
+		from, next, err = c.checkRun(ctx, it, from, next)
 		bad := it.Error()
 		if cerr := it.Close(); bad == nil {
 			bad = cerr
@@ -179,29 +186,29 @@ func (c *checker) checkBlocks(ctx context.Context) error {
 			return err
 		}
 		c.torn = true
-		found, ok := nextReadable(next, c.seekBlock)
-		c.find(Finding{File: c.fileOf(bad), Offset: next, What: fmt.Sprintf("blocks cannot be read: %v", bad), Next: NextRepair})
+		found, ok := nextReadable(from, c.seekBlock)
+		c.find(Finding{File: c.fileOf(bad), Offset: from, What: fmt.Sprintf("blocks cannot be read: %v", bad), Next: NextRepair})
 		if !ok {
 			return nil
 		}
 		if next < found {
 			c.lose(next, found-1)
 		}
-		next = found
+		from, next = found, max(next, found)
 	}
 }
 
-// checkRun checks the blocks that an iterator gives, and returns the offset that must come next.
-func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, next uint64) (uint64, error) {
-	b := &Block{}
+// checkRun checks the blocks that an iterator gives from an offset on, and returns the offset behind them, and the one that must come next.
+func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, from, next uint64) (uint64, uint64, error) {
+	b, horizon := &Block{}, c.j.Horizon().Offset
 	for ok := it.First(); ok; ok = it.Next() {
 		if err := ctx.Err(); err != nil {
-			return next, err
+			return from, next, err
 		}
 		first := last8(it.Key())
 		v, err := it.ValueAndErr()
 		if err != nil {
-			return next, nil // the iterator's own error
+			return from, next, nil // the iterator's own error
 		}
 		c.read(int64(len(v)))
 		if len(it.Key()) != 9 {
@@ -221,6 +228,7 @@ func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, next uint64
 			c.First = first
 		}
 		switch {
+		case first <= horizon && next <= horizon: // it was kept, or holds the horizon
 		case first < next:
 			c.find(Finding{File: c.holder(it.Key()), Offset: first, What: fmt.Sprintf("a block that begins at offset %d lies over one that ends at %d", first, next-1), Next: NextRepair})
 		case first > next:
@@ -228,13 +236,13 @@ func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, next uint64
 				c.lose(next, first-1)
 			}
 		}
-		next = max(next, b.Last()+1)
-		c.Last = next - 1
+		from, next = b.Last()+1, max(next, b.Last()+1)
+		c.Last = from - 1
 		if err := c.block(b); err != nil {
-			return next, err
+			return from, next, err
 		}
 	}
-	return next, nil
+	return from, next, nil
 }
 
 // lose reports a hole of which no record tells.

@@ -30,7 +30,7 @@ func (c *checker) block(b *Block) error {
 		c.rows.add(h)
 	}
 	for _, s := range c.rows.places {
-		if err := c.place(s, b.First); err != nil {
+		if err := c.place(s, b); err != nil {
 			return err
 		}
 	}
@@ -44,21 +44,24 @@ func (c *checker) block(b *Block) error {
 }
 
 // place checks the rows of a source and a block.
-func (c *checker) place(source uint32, first uint64) error {
-	s := c.source(source)
+func (c *checker) place(source uint32, b *Block) error {
+	first, s := b.First, c.source(source)
 	c.want[keyPlace]++
 	key := placeKey(source, first)
-	if !s.begun {
-		s.begun = true
-		if v, err := c.j.get(key); err == nil && len(v) == 8 && c.j.beginning() > 1 { // what was before is pruned
-			s.clock.has, s.clock.highest = true, max(s.clock.highest, unordered(last8(v)))
+	has, highest := s.clock.has, s.clock.highest
+	if b.Last() <= c.j.Horizon().Offset { // what was between the blocks that a prune kept is gone: the row itself says what it must be
+		v, err := c.j.get(key)
+		if err == nil && len(v) == 0 {
+			has = false
+		} else if err == nil && len(v) == 8 && unordered(last8(v)) <= highest {
+			highest = unordered(last8(v))
 		}
 	}
 	var value []byte
-	if s.clock.has {
-		value = binary.BigEndian.AppendUint64(nil, ordered(s.clock.highest))
+	if has {
+		value = binary.BigEndian.AppendUint64(nil, ordered(highest))
 		c.want[keyTime]++
-		if err := c.expect(timeKey(source, s.clock.highest, first), nil, first); err != nil {
+		if err := c.expect(timeKey(source, highest, first), nil, first); err != nil {
 			return err
 		}
 	}
@@ -89,8 +92,12 @@ func (c *checker) record(offset uint64, h *Header) {
 	for _, f := range c.frames {
 		size += len(f)
 	}
-	c.totals.count(h, size)
-	c.source(h.Source).take(offset, h)
+	if horizon := c.j.Horizon().Offset; offset > horizon {
+		c.totals.count(h, size)
+		c.source(h.Source).take(offset, h)
+	} else {
+		c.source(h.Source).takeKept(offset, h)
+	}
 	what := ""
 	switch h.Kind {
 	case Message:
@@ -227,36 +234,57 @@ const maxSpans = 1 << 20
 
 // checkSpans compares the spans of time that a clock passed twice.
 func (c *checker) checkSpans() error {
-	want := map[string][]byte{}
+	type place struct {
+		source uint32
+		last   uint64
+	}
+	want := map[place]span{}
 	for id, s := range c.sources {
-		if s.many || c.j.beginning() > 1 {
-			c.find(Finding{File: folder, What: "the rows p are not compared: there are too many, or the beginning is pruned", Severity: Note, Next: "nothing"})
+		if s.many {
+			c.find(Finding{File: folder, What: "the rows p are not compared: there are too many", Severity: Note, Next: "nothing"})
 			return nil
 		}
 		for _, span := range s.clock.spans {
-			want[string(spanKey(id, span.lo))] = span.value()
+			want[place{id, span.last}] = span
 		}
 	}
 	if c.torn {
 		return nil
 	}
+	horizon := c.j.Horizon().Offset
 	err := c.j.scan(keySpan, func(k, v []byte) error {
-		if w, ok := want[string(k)]; !ok || !bytes.Equal(w, v) {
+		s, ok := decodeSpan(k, v)
+		if ok && horizon > 0 && s.last <= horizon {
+			return nil // what showed it is pruned
+		}
+		at := place{last: s.last}
+		if ok {
+			at.source = binary.BigEndian.Uint32(k[1:])
+		}
+		// One that grew down over spans from before the horizon begins below what the records show.
+		if w, shown := want[at]; !ok || !shown || w.hi != s.hi || w.lo != s.lo && (horizon == 0 || w.lo < s.lo) {
 			c.row(k, 0, "a span of time that the records do not show")
 		}
-		delete(want, string(k))
+		delete(want, at)
 		return nil
 	})
-	for k := range want {
+	for at, s := range want {
 		if err == nil {
-			c.row([]byte(k), 0, "a span of time that was passed twice is missing")
+			c.row(spanKey(at.source, s.lo), 0, "a span of time that was passed twice is missing")
 		}
 	}
 	return err
 }
 
 func (c *checker) checkTotals() {
-	if !c.torn && c.j.beginning() == 1 && c.totals != c.j.totals {
+	want := c.totals
+	want.Events += c.j.Horizon().Events
+	differs := want != c.j.totals
+	if c.j.Horizon().Generation > 0 { // of what was pruned only the events are known
+		have := &c.j.totals
+		differs = want.Events != have.Events || want.Messages > have.Messages || want.RawBytes > have.RawBytes || want.Duplicates > have.Duplicates || want.Damaged > have.Damaged
+	}
+	if !c.torn && differs {
 		c.row(metaTotals, 0, fmt.Sprintf("the totals are %+v, the records make %+v", c.j.totals, c.totals))
 	}
 }

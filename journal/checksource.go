@@ -11,7 +11,6 @@ import (
 // checkedSource is what the records say of a source.
 type checkedSource struct {
 	clock clock
-	begun bool // clock is what it was before the first block
 	many  bool // it has more spans than are held
 	// newest is the header of the newest record that is not stale, message that of the newest such message and at its offset.
 	newest, message Header
@@ -26,9 +25,17 @@ func (c *checker) source(id uint32) *checkedSource {
 	s := c.sources[id]
 	if s == nil {
 		s = &checkedSource{}
+		s.clock.highest, s.clock.has = c.j.Horizon().Clocks[id]
 		c.sources[id] = s
 	}
 	return s
+}
+
+// takeKept takes a record up to the horizon. Of these only some are there, so of what they say only that the newest message was kept counts.
+func (s *checkedSource) takeKept(offset uint64, h *Header) {
+	if h.Kind == Message && !h.Stale {
+		s.at = offset
+	}
 }
 
 // take follows a record.
@@ -85,10 +92,12 @@ func (c *checker) checkSources() error {
 func (s *checkedSource) differs(p *Position, several bool) string {
 	st := &p.State
 	switch {
-	case !s.has:
+	case !s.has && s.at == 0:
 		return ""
 	case s.at != p.Last && !(several && p.Last < s.at):
 		return fmt.Sprintf("its newest message is %d, the row says %d", s.at, p.Last)
+	case !s.has: // what came behind it may be pruned
+		return ""
 	case s.newest.Kind == TailLost:
 		return "" // the state is that of before the loss, and may know more than is left
 	case max(st.Epoch, 1) != s.newest.Epoch:

@@ -118,6 +118,9 @@
 //	|  u64  | u64  |                                |
 //	+-------+------+================================+
 //
-// All are big-endian. first and last are offsets. Each source named is marked like the record's own; an epoch that is not 0 is flagged as
+// Of a pruned journal Check reads the baseline too, and asks for no offset before the horizon. Repair keeps the baseline if it is whole, and
+// takes all before the horizon for lost if it is not.
+//
+// All numbers of the frame are big-endian. first and last are offsets. Each source named is marked like the record's own; an epoch that is not 0 is flagged as
 // that of a master that may change things without an event (R11), since what would have told may be lost.
 package journal

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
 // Horizon is where a pruned journal begins: the records before it are gone, and a baseline stands for them. The zero Horizon is
@@ -74,6 +76,14 @@ func (e *PrunedError) Error() string {
 
 // Horizon is where the journal begins now.
 func (j *Journal) Horizon() Horizon { return *j.horizon.Load() }
+
+// Format is the least format of a data directory (datadir.Format) whose programs read this journal rightly.
+func (j *Journal) Format() int {
+	if j.Horizon().Generation > 0 {
+		return datadir.FormatPruned
+	}
+	return datadir.FormatWhole
+}
 
 // pruned is the error for an offset before the horizon, nil where it lies behind.
 func (j *Journal) pruned(offset uint64) error {

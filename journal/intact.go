@@ -120,7 +120,7 @@ func firstAppended(ctx context.Context, path string, num uint64, o Options) (uin
 // sound reports, as a *CorruptError, whether records are missing in the middle: each log must begin where what was before it ended.
 func (j *Journal) sound(s *survey) error {
 	for _, first := range s.begins {
-		if first == 1 || first > j.next-1 {
+		if first == 1 || first > j.next-1 || first <= j.Horizon().Offset { // what came before a block that a prune kept is gone
 			continue
 		}
 		b, err := j.blockAt(nil, first-1)

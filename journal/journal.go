@@ -109,7 +109,11 @@ func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, 
 	if j.hole != nil {
 		o.Log.Error("recording goes on, but no question is answered from this journal", "error", j.hole)
 	}
-	if err := j.sweepBaselines(); err != nil {
+	err = j.sweepBaselines()
+	if err == nil {
+		err = datadir.Raise(o.FS, dir, j.Format())
+	}
+	if err != nil {
 		j.db.Close()
 		j.codec.close()
 		return nil, err

@@ -64,5 +64,5 @@ func missing(first, last uint64) *CorruptError {
 	return &CorruptError{Offset: first, What: fmt.Sprintf("the records at offsets %d to %d are gone", first, last)}
 }
 
-// beginning is the offset that the journal must begin with.
-func (j *Journal) beginning() uint64 { return 1 }
+// beginning is the offset from which on the journal must be without a hole: 1, or the horizon.
+func (j *Journal) beginning() uint64 { return max(1, j.Horizon().Offset) }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -20,6 +21,8 @@ import (
 // A block holds what was received, which never changes: so of two that hold the same offset either will do, and it does not matter whether
 // the database still went by the file. The rows beside blocks, the totals and the index are computed anew.
 //
+// Of a pruned journal the baseline is kept, if it is whole (repairbaseline.go).
+//
 // Where offsets are missing, TailLost records take the place of the last of them, one for each source (or one for several, if fewer
 // offsets than sources are missing): a mark at a spot that no reader can pass. Everything may have happened there: no evidence
 // before counts behind it, a reading of the master that spans it is void, and where a master was asked, the epochs on both sides are taken for
@@ -31,6 +34,11 @@ type Repaired struct {
 	Records uint64 `json:"records"`
 	First   uint64 `json:"first_offset,omitempty"`
 	Last    uint64 `json:"last_offset,omitempty"`
+	// Horizon is where it begins, if it was pruned and its baseline, of so many rows, is whole. BaselineLost: it is not, and what came
+	// before the horizon is lost, but for the records that are there still.
+	Horizon      uint64 `json:"horizon_offset,omitempty"`
+	BaselineRows uint64 `json:"baseline_rows,omitempty"`
+	BaselineLost bool   `json:"baseline_lost,omitempty"`
 	// Lost is the number of offsets that are missing, in Holes runs; Ranges are the first of these.
 	Lost   uint64      `json:"lost_records"`
 	Holes  int         `json:"holes"`
@@ -92,6 +100,14 @@ type repairer struct {
 	known       uint64 // the newest offset of which something tells
 	holes       []hole
 	sources     map[uint32]*salvaged
+
+	horizons   []Horizon // that were found
+	horizon    Horizon   // that is kept, the zero Horizon: none
+	hasHorizon bool      // its record was found
+	totals     *Totals   // the newest that were found, nil: none
+	behind     Totals    // of the records behind the horizon
+	rows       []byte    // of a block of a baseline
+	frames     [][]byte
 }
 
 // hole is a run of offsets that are missing.
@@ -114,6 +130,7 @@ type salvaged struct {
 	last     uint64
 	seq      uint64
 	position *Position
+	there    bool // the message that position names was found
 }
 
 func (r *repairer) source(id uint32) *salvaged {
@@ -132,7 +149,7 @@ func (r *repairer) step(bytes uint64) {
 	}
 }
 
-// The pile, a database that is thrown away: 'b' · first offset · ^sequence number -> block; 'r' · length of key u16 · key ·
+// The pile, a database that is thrown away: 'a' · see keepBaseline; 'b' · first offset · ^sequence number -> block; 'r' · length of key u16 · key ·
 // ^sequence number -> 1 and the row's value, or 0 where it was deleted.
 func openPile(path string, o Options) (*pebble.DB, error) {
 	if err := o.FS.MkdirAll(path, 0o700); err != nil {
@@ -230,6 +247,9 @@ func (r *repairer) table(path string, live bool) (bad, err error) {
 		return bad, nil
 	}
 	defer t.Close()
+	if _, bad, err = t.Rows(r.ctx, []byte{keyBaseline}, []byte{keyBaseline + 1}, func(row pebblefile.Row) error { return r.keep(row, live) }); err != nil {
+		return bad, err
+	}
 	// Each family alone: of the others, a damage in one is not worth a search.
 	low := []byte{keyBlock}
 	for low != nil {
@@ -281,6 +301,8 @@ func (r *repairer) keep(row pebblefile.Row, live bool) error {
 		return nil
 	}
 	switch row.Key[0] {
+	case keyBaseline:
+		return r.keepBaseline(row)
 	case keyBlock:
 		if row.Deleted || len(row.Key) != 9 {
 			return nil
@@ -290,10 +312,10 @@ func (r *repairer) keep(row pebblefile.Row, live bool) error {
 			return nil
 		}
 		return r.pile.Set(pileKey('b', row.Key[1:], row.Seq), row.Value, pebble.NoSync)
-	case keyPlace, keySeq, keyTime, keySpan:
+	case keyPlace, keySeq, keyTime:
 		return nil
 	}
-	if !live && row.Key[0] != keyState && row.Key[0] != keySource {
+	if !live && row.Key[0] != keyState && row.Key[0] != keySource && !bytes.Equal(row.Key, metaBaseline) {
 		return nil
 	}
 	value := append([]byte{1}, row.Value...)

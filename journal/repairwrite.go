@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,11 +16,21 @@ func (r *repairer) survey(knownTo uint64) error {
 	if err := r.surveyRows(); err != nil {
 		return err
 	}
-	next := r.beginning
+	if err := r.chooseBaseline(); err != nil {
+		return err
+	}
+	horizon := r.horizon.Offset
+	next := max(r.beginning, horizon+1)
 	err := r.eachBlock(func(b *Block, from uint64) error {
+		r.hasHorizon = r.hasHorizon || from <= horizon && horizon <= b.Last()
 		if from > next {
 			if told, err := b.tells(next); err != nil || !told {
 				r.holes = append(r.holes, hole{next, from - 1, map[uint32]uint64{}})
+			}
+		}
+		if horizon > 0 {
+			if err := r.count(b, max(from, horizon+1)); err != nil {
+				return err
 			}
 		}
 		for o := from; o <= b.Last(); o++ {
@@ -37,12 +46,16 @@ func (r *repairer) survey(knownTo uint64) error {
 		if r.First == 0 {
 			r.First = from
 		}
-		r.Last, next = b.Last(), b.Last()+1
+		r.Last, next = b.Last(), max(next, b.Last()+1)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	if horizon > 0 && !r.hasHorizon {
+		r.lost(horizon, horizon)
+	}
+	r.Last = max(r.Last, horizon)
 	if r.First == 0 && len(r.sources) == 0 {
 		return errNothingLeft
 	}
@@ -70,6 +83,7 @@ func (r *repairer) lost(first, last uint64) {
 // follow takes what a record says of its source.
 func (r *repairer) follow(offset uint64, h *Header) {
 	s := r.source(h.Source)
+	s.there = s.there || s.position != nil && s.position.Last == offset
 	switch h.Kind {
 	case PublisherStatus, ReconciliationBegun, ReconciliationPart, ReconciliationEnded:
 		s.asked = true
@@ -92,6 +106,14 @@ func (r *repairer) surveyRows() error {
 		there, value := value[0] == 1, value[1:]
 		switch {
 		case !there:
+		case bytes.Equal(key, metaBaseline):
+			if h := (Horizon{}); json.Unmarshal(value, &h) == nil && h.Generation > 0 {
+				r.horizons = append(r.horizons, h)
+			}
+		case bytes.Equal(key, metaTotals) && r.totals == nil: // the newest comes first
+			if t, err := decodeTotals(value); err == nil {
+				r.totals = &t
+			}
 		case bytes.Equal(key, metaID) && len(value) == len(r.id) && !r.hasID:
 			r.id, r.hasID = ID(value), true
 		case key[0] == keySource:
@@ -155,6 +177,9 @@ func (r *repairer) fill(j *Journal) error {
 	if err := r.writeSources(j); err != nil {
 		return err
 	}
+	if err := r.writeBaseline(j, j.dir); err != nil {
+		return err
+	}
 	for _, s := range r.sources { // from here on: of what was written so far
 		s.newest, s.has = Header{}, false
 	}
@@ -169,6 +194,9 @@ func (r *repairer) fill(j *Journal) error {
 		}
 		return w.block(b, from)
 	})
+	if err == nil {
+		err = w.cross() // where nothing lies behind the horizon
+	}
 	if err == nil && r.known > r.Last {
 		err = w.loss(r.Last+1, r.known, r.known+uint64(len(r.sources)), nil)
 	}
@@ -197,6 +225,12 @@ func (r *repairer) writeSources(j *Journal) error {
 		switch {
 		case !newest || value[0] == 0:
 			return nil
+		case bytes.Equal(key, metaBaseline):
+			return nil // written behind the baseline
+		case key[0] == keySpan: // those behind the horizon are found again
+			if s, ok := decodeSpan(key, value[1:]); !ok || s.last > r.horizon.Offset {
+				return nil
+			}
 		case key[0] == keySource, key[0] == keyState, bytes.Equal(key, metaID), bytes.Equal(key, metaTotals), bytes.Equal(key, metaSealed):
 			return nil
 		case key[0] == keyImport:
@@ -232,7 +266,7 @@ func (r *repairer) writeSources(j *Journal) error {
 func (r *repairer) standing(s *salvaged) Position {
 	p := s.position
 	several := len(s.Seen) > 1
-	if p != nil && (p.Last == s.last || several && p.Last != 0 && p.Last < s.last && r.readable(p.Last)) && (!s.has || p.State.Epoch >= s.newest.Epoch) {
+	if p != nil && (p.Last == s.last || several && p.Last != 0 && p.Last < s.last && s.there) && (!s.has || p.State.Epoch >= s.newest.Epoch) {
 		return *p
 	}
 	if s.named && (s.has || p != nil) {
@@ -245,122 +279,4 @@ func (r *repairer) standing(s *salvaged) Position {
 		q.State.Epoch, q.State.Seq = p.State.Epoch, p.State.Seq // an epoch's number is not used again
 	}
 	return q
-}
-
-// readable reports whether an offset lies in no hole.
-func (r *repairer) readable(offset uint64) bool {
-	return !slices.ContainsFunc(r.holes, func(h hole) bool { return h.first <= offset && offset <= h.last }) && offset <= r.Last
-}
-
-// rewriter appends records at the offsets that they had.
-type rewriter struct {
-	r *repairer
-	j *Journal
-	g *Group
-
-	frames [][]byte
-	seq    [8]byte
-}
-
-// begin returns the group that goes on at an offset.
-func (w *rewriter) begin(offset uint64) (*Group, error) {
-	if w.j.next != offset { // behind a loss
-		if err := w.commit(); err != nil {
-			return nil, err
-		}
-	}
-	if w.g == nil {
-		w.j.next = offset
-		w.g = w.j.NewGroup()
-	}
-	return w.g, nil
-}
-
-func (w *rewriter) commit() error {
-	if w.g == nil {
-		return nil
-	}
-	g := w.g
-	w.g = nil
-	return g.Commit()
-}
-
-func (w *rewriter) block(b *Block, from uint64) error {
-	for o := from; o <= b.Last(); o++ {
-		i := int(o - b.First)
-		h := b.Header(i)
-		var err error
-		if w.frames, err = b.Frames(i, w.frames[:0], &w.seq); err != nil {
-			return err
-		}
-		g, err := w.begin(o)
-		if err != nil {
-			return err
-		}
-		g.Add(h, w.frames)
-		if s := w.r.source(h.Source); !h.Stale {
-			s.newest, s.has = *h, true
-		}
-		w.r.Records++
-	}
-	w.r.step(uint64(b.RawLen()) / 8)
-	if w.g != nil && w.g.Raw() >= repairGroup {
-		return w.commit()
-	}
-	return nil
-}
-
-// loss writes that the offsets first to last are missing, as records that end at the offset end: one for each source, or, where there is
-// no room for so many, the last for several.
-func (w *rewriter) loss(first, last, end uint64, next map[uint32]uint64) error {
-	if err := w.commit(); err != nil {
-		return err
-	}
-	ids := make([]uint32, 0, len(w.r.sources))
-	for id := range w.r.sources {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	room := min(uint64(len(ids)), end-first+1)
-	if room == 0 {
-		w.j.next = end + 1
-		return nil
-	}
-	g, err := w.begin(end - room + 1)
-	if err != nil {
-		return err
-	}
-	for i := range int(room) {
-		own := ids[i : i+1]
-		if i == int(room)-1 {
-			own = ids[i:]
-		}
-		l := Lost{First: first, Last: last}
-		for n, id := range own {
-			l.Also = append(l.Also, w.of(id, n > 0, next)...)
-		}
-		s := w.r.source(own[0])
-		p := Position{State: continuity.State{Epoch: s.newest.Epoch, HasTime: s.newest.HasTime, Time: s.newest.Time}}
-		h := tailLostHeader(own[0], &p)
-		g.Add(&h, [][]byte{l.Frame()})
-	}
-	return w.commit()
-}
-
-// of says what a loss means to a source, beside a mark if it is the record's own.
-func (w *rewriter) of(id uint32, also bool, next map[uint32]uint64) []LostOf {
-	s := w.r.source(id)
-	var out []LostOf
-	if s.asked {
-		if s.has {
-			out = append(out, LostOf{id, s.newest.Epoch})
-		}
-		if e := next[id]; e != 0 && (!s.has || e != s.newest.Epoch) {
-			out = append(out, LostOf{id, e})
-		}
-	}
-	if also && len(out) == 0 {
-		out = append(out, LostOf{Source: id})
-	}
-	return out
 }

@@ -32,8 +32,15 @@ func TestMakeFormat(t *testing.T) {
 		t.Fatalf("%s is there already; a fixture is never made again", to)
 	}
 	dir := filepath.Join(t.TempDir(), "data")
-	liveLives(t, dir)
-	kvjournal(t, "import", "--dir", dir, "--source", "odd", oddCapture(t)).answered(t)
+	questions := fixtureQuestions
+	switch datadir.Format {
+	case datadir.FormatPruned:
+		dir = prunedLife(t)
+		questions = prunedQuestions
+	default:
+		liveLives(t, dir)
+		kvjournal(t, "import", "--dir", dir, "--source", "odd", oddCapture(t)).answered(t)
+	}
 	data := archive(t, dir)
 
 	var answers bytes.Buffer
@@ -42,7 +49,7 @@ func TestMakeFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := json.NewEncoder(z)
-	for _, a := range fixtureQuestions(t, dir) {
+	for _, a := range questions(t, dir) {
 		lines := askFixture(t, dir, &a)
 		if slices.Contains(a.Args, "--raw") {
 			a.SHA256, lines = hashOf(lines), nil
@@ -221,6 +228,39 @@ func fixtureQuestions(t *testing.T, dir string) []fixtureAnswer {
 		out = append(out, fixtureAnswer{Args: []string{"diff", "--source", source, "--from", part(1, 3), "--to", part(1, 2)}, Past: true})
 	}
 	return out
+}
+
+// prunedLife is a directory that was pruned twice, the second time in the middle of what publishers rarely send.
+func prunedLife(t *testing.T) string {
+	t.Helper()
+	dir, _ := agedDir(t)
+	end := stats(t, dir).DurableOffset
+	kvjournal(t, "import", "--dir", dir, "--source", "odd", oddCapture(t)).answered(t)
+	pruneReport(t, dir, "--before", fmt.Sprint("offset:", end/2))
+	pruneReport(t, dir, "--before", fmt.Sprint("offset:", end-end/8))
+	return dir
+}
+
+func prunedQuestions(t *testing.T, dir string) (out []fixtureAnswer) {
+	t.Helper()
+	st := stats(t, dir)
+	some := []object{{"default", "never-seen"}}
+	for i := range 40 {
+		some = append(some, object{"default", fmt.Sprint("k", 7*i)})
+	}
+	horizon, last := fmt.Sprint("offset:", st.Horizon.Offset), fmt.Sprint("offset:", st.DurableOffset)
+	middle := fmt.Sprint("offset:", (st.Horizon.Offset+st.DurableOffset)/2)
+	out = []fixtureAnswer{{Args: []string{"stats"}}, {Args: []string{"gaps"}}, {Args: []string{"log", "--raw", "--from", middle, "--to", last}, Past: true}}
+	for _, source := range []string{"aged", "odd"} {
+		out = append(out, fixtureAnswer{Args: []string{"objects", "--source", source, "--state", "any"}, Past: true}, fixtureAnswer{Args: []string{"lifetimes", "--source", source}},
+			fixtureAnswer{Args: []string{"gaps", "--source", source}, Past: true}, fixtureAnswer{Args: []string{"activity", "--source", source, "--bucket", "1m"}},
+			fixtureAnswer{Args: []string{"lookup", "--stdin"}, Stdin: sourced(t, source, some), Past: true})
+	}
+	for _, at := range []string{horizon, middle, last} {
+		out = append(out, fixtureAnswer{Args: []string{"lookup", "--stdin", "--at", at}, Stdin: sourced(t, "aged", some), Past: true})
+	}
+	return append(out, fixtureAnswer{Args: []string{"history", "--source", "aged", "--", "k7"}, Past: true},
+		fixtureAnswer{Args: []string{"diff", "--source", "aged", "--from", horizon, "--to", middle}, Past: true})
 }
 
 // archive is a data directory as a .tar.gz, without locks and sockets.

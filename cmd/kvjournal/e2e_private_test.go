@@ -47,6 +47,23 @@ func TestOnlyTheOwnerMayRead(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	onlyMine(t, dir, "imported", "journal/")
+	aged, _ := agedDir(t)
+	tmp := t.TempDir()
+	made := func(name string) string { return filepath.Join(tmp, name) }
+	if err := os.Mkdir(made("restored"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"prune", "--dir", aged, "--keep-bytes", "1KB"}, {"backup", "--dir", aged, "--to", made("backup")}, {"restore", "--from", made("backup"), "--dir", made("restored")},
+		{"repair", "--dir", aged, "--to", made("repaired")}, {"rebuild", "--dir", made("repaired")},
+	} {
+		if out, err := open(args...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v: %s", args, err, out)
+		}
+	}
+	for _, dir := range []string{aged, made("backup"), made("restored"), made("repaired")} {
+		onlyMine(t, dir, "behind a prune", "KVJOURNAL", "journal/", "index/")
+	}
 }
 
 // onlyMine checks the modes of all in dir, and that the names given are there.

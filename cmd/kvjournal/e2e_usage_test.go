@@ -180,7 +180,7 @@ func TestHelpAndVersion(t *testing.T) {
 			t.Errorf("%q: stdout %q, stderr %q", c, r.stdout, r.stderr)
 		}
 	}
-	if r := kvjournal(t, "version"); !strings.HasPrefix(r.stdout, "kvjournal ") || !strings.Contains(r.stdout, "data format 1") {
+	if r := kvjournal(t, "version"); !strings.HasPrefix(r.stdout, "kvjournal ") || !strings.Contains(r.stdout, "data format 2") {
 		t.Errorf("version: %q", r.stdout)
 	}
 }

@@ -69,6 +69,12 @@ const shownRanges = 10
 func repairedTable(out printer, to string, r *journal.Repaired) {
 	w := []int{9}
 	out.row(w, "kept", fmt.Sprintf("%s records of %d sources, offsets %d to %d", number(r.Records), r.Sources, r.First, r.Last))
+	if r.Horizon > 0 {
+		out.row(w, "horizon", fmt.Sprintf("offset %d, with all %s rows of its baseline", r.Horizon, number(r.BaselineRows)))
+	}
+	if r.BaselineLost {
+		out.row(w, "damaged", "the baseline of what was pruned: what came before the horizon is lost, but for what is there of it still")
+	}
 	lost := "nothing"
 	if r.Lost > 0 {
 		lost = fmt.Sprintf("%s records", number(r.Lost))

@@ -1,7 +1,7 @@
 // Package datadir is what the two databases of a kvjournal data directory share: the format gate, the locks, and the
 // ways in which Pebble reaches the filesystem.
 //
-//	DIR/KVJOURNAL     the gate: "kvjournal data directory, format 1\n", written before anything else
+//	DIR/KVJOURNAL     the gate: "kvjournal data directory, format 1\n", written before anything else; 2 from the first prune on
 //	DIR/claim         flock, exclusive: held by a writer (record, import, rebuild) for as long as it runs; its text
 //	                  names the process
 //	DIR/access        flock, shared by readers at rest and by the writer; exclusive: a command that brings the index up
@@ -23,6 +23,9 @@
 // that nothing new was written to still opens with them. What is below the gate has versions of its own: the first byte of a
 // journal's block, the kinds and flags of records, the format in an index's row j, Pebble's own. Each of them that is newer than known is
 // ErrNewer, never taken for damage and never skipped.
+//
+//	1   a journal from offset 1 on
+//	2   one that may begin with a baseline (journal/doc.go, The horizon): a program of format 1 would take what is left for all there was
 //
 // Files are 0600 and directories below DIR 0700, whatever the umask is (private.go): what is recorded names tenants and keys. The socket
 // is made where others cannot enter, and then moved.

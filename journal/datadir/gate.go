@@ -11,8 +11,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Format is the version of the directory's layout that this program writes and reads.
-const Format = 1
+// Format is the newest version of the directory's layout that this program reads and writes.
+const Format = 2
+
+// What a directory holds decides which format its gate names: a new one begins with the first.
+const (
+	// FormatWhole: a journal from offset 1 on.
+	FormatWhole = 1
+	// FormatPruned: the journal may begin with a baseline. A program that does not know baselines would compute an index of what
+	// lies behind it, and answer wrongly.
+	FormatPruned = 2
+)
 
 const (
 	gateFile   = "KVJOURNAL"
@@ -97,7 +106,7 @@ func Prepare(fs vfs.FS, dir string) error {
 	if err := MakeDir(fs, dir); err != nil {
 		return fmt.Errorf("making the data directory: %w", err)
 	}
-	return WriteFile(fs, dir, gateFile, gateText(Format))
+	return WriteFile(fs, dir, gateFile, gateText(FormatWhole))
 }
 
 // MakeDir makes dir and syncs what is above it, up to a directory that was there before: else a crash of the machine

@@ -34,7 +34,7 @@ func TestCheckTellsWhatIsWrong(t *testing.T) {
 		says       string
 	}{
 		{"version 1", "kvjournal data directory, format 1\n", nil, ""},
-		{"newer", "kvjournal data directory, format 2\n", ErrNewer, "format 2"},
+		{"newer", "kvjournal data directory, format 3\n", ErrNewer, "format 3"},
 		{"much newer", "kvjournal data directory, format 1234\n", ErrNewer, "format 1234"},
 		{"negative", "kvjournal data directory, format -1\n", ErrForeign, "-1"},
 		{"no number", "kvjournal data directory, format \n", ErrForeign, "KVJOURNAL"},

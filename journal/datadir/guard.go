@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -191,9 +192,20 @@ func (g *Guard) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (f vfs.
 	return g.file(f, name, err)
 }
 
-// Link is part of vfs.FS.
+// Link is part of vfs.FS. Where a filesystem has no hard links, Pebble copies the file: that is no failure.
 func (g *Guard) Link(old, name string) error {
-	return g.do(makes, "linking", name, func() error { return g.FS.Link(old, name) })
+	var none error
+	err := g.do(makes, "linking", name, func() error {
+		err := g.FS.Link(old, name)
+		for _, no := range []syscall.Errno{unix.EXDEV, unix.EMLINK, unix.ENOTSUP, unix.ENOSYS, unix.EPERM} {
+			if errors.Is(err, no) {
+				none = fmt.Errorf("linking %s: %w: %v", name, unix.EXDEV, err) // Pebble would take EPERM for a failure
+				return nil
+			}
+		}
+		return err
+	})
+	return errors.Join(err, none)
 }
 
 // Rename is part of vfs.FS.

@@ -251,3 +251,26 @@ func TestBackgroundSaysItNowAndThen(t *testing.T) {
 		t.Errorf("said %d times", n)
 	}
 }
+
+// noLinks is a filesystem without hard links.
+type noLinks struct {
+	vfs.FS
+	err error
+}
+
+func (n noLinks) Link(string, string) error { return n.err }
+
+// TestGuardWithoutLinks: on a filesystem without hard links files are copied instead, whatever it calls that; another failure ends.
+func TestGuardWithoutLinks(t *testing.T) {
+	for err, copied := range map[unix.Errno]bool{unix.EPERM: true, unix.EXDEV: true, unix.ENOTSUP: true, unix.EIO: false, unix.EACCES: false} {
+		mem, f := vfs.NewMem(), &told{}
+		file, cerr := mem.Create("a", vfs.WriteCategoryUnspecified)
+		if cerr := errors.Join(cerr, file.Close()); cerr != nil {
+			t.Fatal(cerr)
+		}
+		lerr := vfs.LinkOrCopy(NewGuard(noLinks{mem, err}, GuardOptions{Fatal: f.fatal}), "a", "b")
+		if _, serr := mem.Stat("b"); (serr == nil) != copied && f.all() == "" || (lerr == nil && f.all() == "") != copied {
+			t.Errorf("%v: %v, %v, fatal: %q", err, lerr, serr, f.all())
+		}
+	}
+}

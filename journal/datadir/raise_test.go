@@ -8,11 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// A program that knows format 2 reads a directory of format 1, raises its gate before it writes anything that format 1 has not, and from
-// then on a program that knows format 1 refuses the directory, whatever crashes: there is no moment at which the new bytes are there and
+// A newer program reads a directory of format 1, raises its gate before it writes anything that this program's format has not, and from
+// then on this program refuses the directory, whatever crashes: there is no moment at which the new bytes are there and
 // the old program opens it.
 func TestRaiseBeforeTheFirstNewByte(t *testing.T) {
-	const newest = 2
+	const newest = Format + 1
 	for _, crash := range []string{"before", "after"} {
 		fs := vfs.NewCrashableMem()
 		if err := Prepare(fs, testDir); err != nil {
@@ -22,13 +22,13 @@ func TestRaiseBeforeTheFirstNewByte(t *testing.T) {
 			t.Fatalf("the new program reads format %d, %v", v, err)
 		}
 		if crash == "after" {
-			if err := raise(fs, testDir, 2, newest); err != nil {
+			if err := raise(fs, testDir, newest, newest); err != nil {
 				t.Fatal(err)
 			}
 			if err := raise(fs, testDir, 1, newest); err != nil { // it stays
 				t.Fatal(err)
 			}
-			if err := WriteFile(fs, testDir, "new", []byte("what format 1 has not")); err != nil {
+			if err := WriteFile(fs, testDir, "new", []byte("what older formats have not")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -41,7 +41,7 @@ func TestRaiseBeforeTheFirstNewByte(t *testing.T) {
 			if err := Prepare(fs, testDir); !errors.Is(err, ErrNewer) {
 				t.Errorf("the old program writes to it: %v", err)
 			}
-			if v, err := version(fs, testDir, newest); v != 2 || err != nil {
+			if v, err := version(fs, testDir, newest); v != newest || err != nil {
 				t.Errorf("the new program reads format %d, %v", v, err)
 			}
 		}

@@ -77,9 +77,21 @@ func Fillable(names []string) bool {
 
 func isLock(name string) bool { return name == claimFile || name == accessFile }
 
-// Finish makes dir, begun with Begin, a data directory of the format of the one it is a copy of: the last step of a copy, and one that
-// happens whole or not at all.
-func Finish(fs vfs.FS, dir string) error {
+// Finish makes dir, begun with Begin, a data directory of the format of the one it is a copy of, or of the format given, if that is newer:
+// the original may have been raised since Begin. It is the last step of a copy, and one that happens whole or not at all.
+func Finish(fs vfs.FS, dir string, format int) error {
+	begun, err := readText(fs, fs.PathJoin(dir, unfinishedFile))
+	if err != nil {
+		return err
+	}
+	for older := FormatWhole; older < format; older++ {
+		if string(begun) == string(gateText(older)) {
+			if err := WriteFile(fs, dir, unfinishedFile, gateText(format)); err != nil {
+				return err
+			}
+			break
+		}
+	}
 	if err := SyncDir(fs, dir); err != nil {
 		return err
 	}
@@ -93,7 +105,10 @@ func readGate(fs vfs.FS, dir string) ([]byte, error) {
 	if err := Check(fs, dir); err != nil {
 		return nil, err
 	}
-	path := fs.PathJoin(dir, gateFile)
+	return readText(fs, fs.PathJoin(dir, gateFile))
+}
+
+func readText(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)

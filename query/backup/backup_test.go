@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,8 +31,13 @@ const (
 	objects = 20
 )
 
-// writeCapture writes a capture of objects that come and go, with a gap in the middle.
+// writeCapture writes a capture of objects that come and go, a batch a second, with a gap in the middle.
 func writeCapture(t *testing.T, fs vfs.FS, path string, seed uint64) {
+	t.Helper()
+	writeSpaced(t, fs, path, seed, time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC), time.Second)
+}
+
+func writeSpaced(t *testing.T, fs vfs.FS, path string, seed uint64, begun time.Time, apart time.Duration) {
 	t.Helper()
 	w, err := capture.Create(fs, path)
 	if err != nil {
@@ -39,10 +45,9 @@ func writeCapture(t *testing.T, fs vfs.FS, path string, seed uint64) {
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	enc := event.NewEncoder(event.EncodeOptions{ObjectKey: true})
-	begun := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	records := []capture.Record{{Kind: capture.Connected, Received: begun.UnixNano()}}
 	for i := range uint64(batches) {
-		seq, at := i+1, begun.Add(time.Duration(i)*time.Second)
+		seq, at := i+1, begun.Add(time.Duration(i)*apart)
 		if i >= batches/2 {
 			seq += 5 // dropped by the publisher's queue
 		}
@@ -142,7 +147,7 @@ type unlinkable struct{ vfs.FS }
 
 func (u unlinkable) Link(from, to string) error {
 	if !strings.Contains(to, "/backup.tmp/") {
-		return errors.New("cross-device link")
+		return syscall.EXDEV
 	}
 	return u.FS.Link(from, to)
 }

@@ -65,7 +65,7 @@ func (c *copier) database(ctx context.Context, from, to string) error {
 	if err != nil || names == nil {
 		return err
 	}
-	if err := c.fs.MkdirAll(to, 0o700); err != nil {
+	if err := datadir.MakePrivate(c.fs, to); err != nil {
 		return fmt.Errorf("making %s: %w", to, err)
 	}
 	for _, name := range names {
@@ -103,7 +103,7 @@ func (c *copier) bytes(ctx context.Context, from, to string) (err error) {
 		return err
 	}
 	defer in.Close()
-	out, err := c.fs.Create(to, vfs.WriteCategoryUnspecified)
+	out, err := datadir.Private(c.fs).Create(to, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}

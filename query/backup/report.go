@@ -75,6 +75,8 @@ type Report struct {
 	// Compared are the records of the sample, and the events of them that were looked up in the index.
 	Compared Compared `json:"compared"`
 	TookMs   int64    `json:"took_ms"`
+
+	format int // that its gate must name at least
 }
 
 // Compared counts what was compared with the source.

@@ -58,7 +58,7 @@ func Restore(ctx context.Context, from, dir string, o Options) (r *Report, err e
 	if err := p.fork(r, o); err != nil {
 		return nil, err
 	}
-	if err := datadir.Finish(o.FS, dir); err != nil {
+	if err := datadir.Finish(o.FS, dir, r.format); err != nil {
 		return nil, err
 	}
 	p.lock.Release()

@@ -60,7 +60,7 @@ func checkpoint(ctx context.Context, j *journal.Journal, x *index.Index, p *plac
 			return err
 		}
 		at = o.FS.PathJoin(j.Dir(), stageFolder)
-		if err := o.FS.MkdirAll(at, 0o700); err != nil {
+		if err := datadir.MakePrivate(o.FS, at); err != nil {
 			return fmt.Errorf("making %s: %w", at, err)
 		}
 		defer func() {
@@ -69,24 +69,43 @@ func checkpoint(ctx context.Context, j *journal.Journal, x *index.Index, p *plac
 			}
 		}()
 	}
-	o.Progress(Progress{Step: "flushing", Total: 2})
-	if x != nil {
-		if err := x.Checkpoint(o.FS.PathJoin(at, indexFolder)); err != nil {
-			return err
-		}
-	}
-	if err := ctx.Err(); err != nil {
+	if err := checkpoints(ctx, j, x, at, o); err != nil {
 		return err
 	}
-	o.Progress(Progress{Step: "flushing", Done: 1, Total: 2})
-	if err := j.Checkpoint(o.FS.PathJoin(at, journalFolder)); err != nil {
-		return err
-	}
-	o.Progress(Progress{Step: "flushing", Done: 2, Total: 2})
 	if at == p.dir {
 		return c.count(p.dir)
 	}
 	return c.databases(ctx, at, p.dir, indexFolder, journalFolder)
+}
+
+// checkpoints writes those of both databases into a directory: of the index first, so that it is never ahead of the journal. If the horizon
+// moves in between, the journal may have lost what that index must go on from; a prune takes longer than this, so the next try is the last.
+func checkpoints(ctx context.Context, j *journal.Journal, x *index.Index, at string, o Options) error {
+	for {
+		generation := j.Horizon().Generation
+		o.Progress(Progress{Step: "flushing", Total: 2})
+		if x != nil {
+			if err := x.Checkpoint(o.FS.PathJoin(at, indexFolder)); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		o.Progress(Progress{Step: "flushing", Done: 1, Total: 2})
+		if err := j.Checkpoint(o.FS.PathJoin(at, journalFolder)); err != nil {
+			return err
+		}
+		o.Progress(Progress{Step: "flushing", Done: 2, Total: 2})
+		if x == nil || j.Horizon().Generation == generation {
+			return nil
+		}
+		for _, name := range []string{indexFolder, journalFolder} {
+			if err := o.FS.RemoveAll(o.FS.PathJoin(at, name)); err != nil {
+				return fmt.Errorf("copying once more, since the journal was pruned meanwhile: %w", err)
+			}
+		}
+	}
 }
 
 // databases copies those databases in from to the directory to.
@@ -211,7 +230,7 @@ func (p *place) finish(ctx context.Context, j *journal.Journal, least *journal.S
 	if err := datadir.WriteFile(o.FS, p.dir, datadir.BackupFile, append(text, '\n')); err != nil {
 		return nil, err
 	}
-	if err := datadir.Finish(o.FS, p.dir); err != nil {
+	if err := datadir.Finish(o.FS, p.dir, r.format); err != nil {
 		return nil, err
 	}
 	if err := o.FS.Rename(p.dir, to); err != nil {

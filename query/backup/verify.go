@@ -86,7 +86,7 @@ func verify(ctx context.Context, dir string, source *journal.Journal, least *jou
 	}
 	r = &Report{
 		JournalID: c.j.ID().String(), DurableOffset: is.Durable, AppliedOffset: applied, Events: is.Totals.Events, Messages: is.Totals.Messages,
-		Sources: len(c.j.Sources()), Compared: compared,
+		Sources: len(c.j.Sources()), Compared: compared, format: c.j.Format(),
 	}
 	return r, factsOf(c.j), nil
 }
@@ -94,29 +94,25 @@ func verify(ctx context.Context, dir string, source *journal.Journal, least *jou
 // sampleRecords is how many records are compared, spread evenly, the newest among them.
 const sampleRecords = 64
 
-// sample are n offsets from 1 to last, or all of them, the newest first.
-func sample(last uint64, n uint64) []uint64 {
-	n = min(n, last)
+// sample are n offsets behind from, up to last, or all of them, the newest first.
+func sample(from, last uint64, n uint64) []uint64 {
+	all := last - min(from, last)
+	n = min(n, all)
 	out := make([]uint64, 0, n)
 	for i := range n {
-		out = append(out, last-uint64(float64(i)*(float64(last)/float64(n))))
+		out = append(out, last-uint64(float64(i)*(float64(all)/float64(n))))
 	}
 	return out
 }
 
-// compare reads a sample of the copy's records, compares them with the source's (nil: with nothing) and with the rows of the index.
+// compare reads the copy's baseline, if it has one, and a sample of its records, compares them with the source's (nil: with nothing) and with the rows of the index.
 func (c *copied) compare(ctx context.Context, source *journal.Journal, o Options) (Compared, error) {
 	var n Compared
-	first, err := c.j.NextBlock(nil, 0)
-	if errors.Is(err, journal.ErrNotFound) {
-		return n, nil
-	}
-	if err != nil {
+	if err := c.j.EachBaseline(ctx, func(_, _ []byte) error { return nil }); err != nil {
 		return n, err
 	}
-	oldest := first.Last() // the rows of what retention left of the oldest block may be gone
 	var mine, theirs *journal.Block
-	offsets := sample(c.j.Durable(), sampleRecords)
+	offsets := sample(c.j.Horizon().Offset, c.j.Durable(), sampleRecords)
 	for i, offset := range offsets {
 		if err := ctx.Err(); err != nil {
 			return n, err
@@ -125,7 +121,7 @@ func (c *copied) compare(ctx context.Context, source *journal.Journal, o Options
 		b, err := blockOf(c.j, mine, offset)
 		if errors.Is(err, journal.ErrNotFound) {
 			mine = nil
-			continue // a lost tail, or pruned
+			continue // a lost tail
 		}
 		if err != nil {
 			return n, err
@@ -142,13 +138,13 @@ func (c *copied) compare(ctx context.Context, source *journal.Journal, o Options
 				if err := sameRecord(mine, theirs, offset); err != nil {
 					return n, err
 				}
-			case errors.Is(err, journal.ErrNotFound): // pruned since, or not durable there yet
+			case errors.Is(err, journal.ErrNotFound), errors.As(err, new(*journal.PrunedError)): // not durable there yet, or pruned since
 				theirs = nil
 			default:
 				return n, err
 			}
 		}
-		events, err := c.indexed(mine, offset, offset > oldest)
+		events, err := c.indexed(mine, offset)
 		if err != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w: %w", errIndex, err)
 		}
@@ -196,11 +192,11 @@ func sameRecord(a, b *journal.Block, offset uint64) error {
 // errIndex: the index is damaged, or is not that of its journal. It can always be computed anew.
 var errIndex = errors.New("the index does not fit the journal")
 
-// indexed looks the events of the record at offset up in the index, if asked to, and returns how many those were.
-func (c *copied) indexed(b *journal.Block, offset uint64, look bool) (int, error) {
+// indexed looks the events of the record at offset up in the index, and returns how many those were.
+func (c *copied) indexed(b *journal.Block, offset uint64) (int, error) {
 	i := int(offset - b.First)
 	h := b.Header(i)
-	if c.x == nil || offset > c.x.Applied() || !look || !h.Applies() {
+	if c.x == nil || offset > c.x.Applied() || !h.Applies() {
 		return 0, nil
 	}
 	var seq [8]byte

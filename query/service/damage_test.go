@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,17 +37,22 @@ func TestDamage(t *testing.T) {
 	if s := os.Getenv("KVJOURNAL_DAMAGES"); s != "" {
 		n, _ = strconv.Atoi(s)
 	}
-	d := newDamaged(t, seed)
-	for i := range n {
-		d.one(i)
-		if t.Failed() {
-			t.Fatalf("repeat with KVJOURNAL_SEED=%d KVJOURNAL_DAMAGES=%d", seed, i+1)
-		}
-		if (i+1)%100 == 0 {
-			fmt.Fprintf(os.Stderr, "%d of %d damages, seed %d\n", i+1, n, seed)
-		}
+	for world, name := range []string{"whole", "pruned"} {
+		t.Run(name, func(t *testing.T) {
+			n := (n + world) / 2
+			d := newDamaged(t, seed, name == "pruned")
+			for i := range n {
+				d.one(i)
+				if t.Failed() {
+					t.Fatalf("repeat with KVJOURNAL_SEED=%d KVJOURNAL_DAMAGES=%d", seed, 2*(i+1))
+				}
+				if (i+1)%100 == 0 {
+					fmt.Fprintf(os.Stderr, "%s: %d of %d damages, seed %d\n", name, i+1, n, seed)
+				}
+			}
+			d.tell(seed, n)
+		})
 	}
-	d.tell(seed, n)
 }
 
 // damaged is the directory that is damaged, and what it answers whole.
@@ -54,17 +60,21 @@ type damaged struct {
 	t     *testing.T
 	rng   *rand.Rand
 	w     *world
-	fs    *vfs.MemFS // never changed
-	whole *service.AtRest
+	fs    *vfs.MemFS      // never changed
+	whole *service.AtRest // of a pruned directory, what it was before
 	kinds map[string][]string
 	dump  string
 	base  []journal.Finding
 	tally map[string]map[string]int
 }
 
-func newDamaged(t *testing.T, seed uint64) *damaged {
+func newDamaged(t *testing.T, seed uint64, pruned bool) *damaged {
 	d := &damaged{t: t, rng: rand.New(rand.NewPCG(seed, 3)), w: newWorld(t, seed), kinds: map[string][]string{}, tally: map[string]map[string]int{}}
 	d.fs = d.w.atRest()
+	truth := d.clone()
+	if pruned {
+		d.w.prune(d.fs)
+	}
 	for _, sub := range []string{"", "journal", "index"} {
 		names, err := d.fs.List(d.fs.PathJoin(dataDir, sub))
 		d.must(err)
@@ -82,10 +92,9 @@ func newDamaged(t *testing.T, seed uint64) *damaged {
 			d.kinds[kind] = append(d.kinds[kind], path)
 		}
 	}
-	clone := d.clone()
-	d.dump = d.records(clone)
+	d.dump = d.records(d.clone())
 	var err error
-	d.whole, err = service.OpenAtRest(t.Context(), dataDir, service.Options{FS: clone})
+	d.whole, err = service.OpenAtRest(t.Context(), dataDir, service.Options{FS: truth})
 	d.must(err)
 	t.Cleanup(func() { d.whole.Close() })
 	v, found := d.verify(d.clone())
@@ -113,7 +122,7 @@ func (d *damaged) clone() *vfs.MemFS {
 	return fs
 }
 
-// records is the sum of every record of the directory; empty where not all can be read.
+// records is the sum of every record of the directory behind its horizon; empty where not all can be read.
 func (d *damaged) records(fs vfs.FS) string {
 	j, err := journal.OpenReadOnly(dataDir, journal.Options{FS: fs})
 	if err != nil {
@@ -130,6 +139,9 @@ func (d *damaged) records(fs vfs.FS) string {
 			return ""
 		}
 		for i := range b.Len() {
+			if b.First+uint64(i) <= j.Horizon().Offset {
+				continue
+			}
 			frames, err := b.Frames(i, nil, new([8]byte))
 			if err != nil {
 				return ""
@@ -301,6 +313,10 @@ func (d *damaged) writer(i int, h harm, fs *vfs.MemFS) {
 func (d *damaged) repair(i int, h harm, fs *vfs.MemFS) {
 	before := d.digest(fs)
 	r, err := service.Repair(d.t.Context(), dataDir, "repaired", service.RepairOptions{Options: service.Options{FS: fs}, IgnoreGate: true})
+	if err != nil && strings.Contains(err.Error(), "no record of this journal can be read") && d.records(fs) == "" {
+		d.count(h.kind, "nothing left") // all that a pruned journal has may be in one table
+		return
+	}
 	if err != nil {
 		d.t.Errorf("%d, %v: repair: %v", i, h, err)
 		return

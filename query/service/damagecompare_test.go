@@ -15,7 +15,7 @@ func (d *damaged) compare(what string, e *query.Engine) error {
 	for _, w := range d.w.moments(d.rng, 6) {
 		questions := d.w.questions(d.rng, 24)
 		got, err := e.Lookup(ctx, questions, w)
-		if usage := (*query.UsageError)(nil); errors.As(err, &usage) || errors.Is(err, journal.ErrNotFound) {
+		if usage := (*query.UsageError)(nil); errors.As(err, &usage) || errors.Is(err, journal.ErrNotFound) || errors.As(err, new(*query.PrunedError)) {
 			continue // the moment is not recorded any more
 		}
 		if err != nil {

@@ -1,6 +1,6 @@
 // Package storm crashes and breaks a whole data directory, and looks at what is left: the journal, the index, and the answers.
 //
-// A run (run_test.go) is a random stream of the oracle, recorded in steps: append, seal, index, flush, read the master, close and
+// A run (run_test.go) is a random stream of the oracle, recorded in steps: append, seal, index, flush, read the master, prune, back up, close and
 // open again, rebuild, import (steps_test.go: one more step is one more line in the table). It is made
 //
 //	TestCrashPoints   on a memory filesystem that loses power before each write, sync, rename …, with a part of what was not synced

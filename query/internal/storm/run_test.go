@@ -73,6 +73,8 @@ type run struct {
 	feed *recorder.Feed
 	open *oracle.Reading // that was begun
 
+	backups int // taken, or tried to
+
 	mu      sync.Mutex
 	taken   []taken
 	durable func() uint64 // of the journal that is open, nil: none
@@ -95,7 +97,7 @@ func (r *run) journalOptions(fs vfs.FS) journal.Options {
 }
 
 func (r *run) indexOptions(fs vfs.FS) index.Options {
-	return index.Options{FS: fs, Fatal: r.fatal, CacheSize: 1 << 20, MemTableSize: 64 << 10, FlushEvents: 20 + int(r.seed%100)}
+	return index.Options{FS: fs, Fatal: r.fatal, CacheSize: 1 << 20, MemTableSize: 64 << 10, FlushEvents: 20 + int(r.seed%100), CheckpointEvents: 10 + r.seed%50}
 }
 
 // start opens journal and index, as a process that starts.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/reading"
+	"github.com/kvjournal/kvjournal/query/backup"
 	"github.com/kvjournal/kvjournal/query/internal/oracle"
 )
 
@@ -31,6 +33,8 @@ var steps = []struct {
 	{"flushing the index", 15, func(r *run) error { return r.x.Flush() }},
 	{"settling the index", 5, func(r *run) error { return r.x.Settle(ctx) }},
 	{"rebuilding", 8, func(r *run) error { return r.x.Rebuild(ctx, nil) }},
+	{"pruning", 12, (*run).prune},
+	{"backing up", 8, (*run).backUp},
 	{"restarting", 10, func(r *run) error { return errors.Join(r.stop(), r.start()) }},
 	{"naming a source", 10, (*run).nameSource},
 	{"asking", 20, (*run).ask},
@@ -126,6 +130,26 @@ func (r *run) endReading(g *journal.Group) error {
 	own := capture.Record{Kind: oracle.Fact, Received: at}
 	one.Ended = offset
 	return errors.Join(r.take(offset-1, taken{rec: own}), r.take(offset, taken{rec: own, read: one}))
+}
+
+// prune moves the horizon to some place, if there is one behind it.
+func (r *run) prune() error {
+	if err := r.x.CatchUp(ctx, nil); err != nil {
+		return err
+	}
+	_, err := r.x.Prune(ctx, 1+r.rng.Uint64N(r.x.Applied()+1), index.BaselineOptions{}, nil)
+	if errors.Is(err, index.ErrNothingToPrune) {
+		return nil
+	}
+	return err
+}
+
+// backUp takes a backup, which opens and compares it.
+func (r *run) backUp() error {
+	r.backups++
+	to := fmt.Sprintf("%s-backup-%d", dir, r.backups)
+	_, err := backup.Live(ctx, r.j, r.x, to, backup.Options{FS: r.fs, Fatal: r.fatal})
+	return err
 }
 
 func (r *run) nameSource() error {
