@@ -15,9 +15,12 @@ import (
 // answer as the oracle says, which knows of our clock only that a batch must not be an hour ahead of it.
 func TestClockSteps(t *testing.T) {
 	seed := firstSeed(t)
-	confirmed := 0
+	confirmed, withheld := 0, 0
 	for n := range uint64(20) {
 		r := newRun(seed+n, faultfs.NewCrashable(), func(m string) { t.Error(m) })
+		// A moment without any batch whose time is used is before all for us, and behind all for the oracle. And a reading during which the
+		// clock steps by hours is taken for one that was given up when the journal is pruned.
+		r.mayWithhold = true
 		var shift time.Duration
 		for i := range r.stream.Records {
 			if r.rng.IntN(8) == 0 {
@@ -32,9 +35,10 @@ func TestClockSteps(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed+n, err)
 		}
 		confirmed += r.atTimes(t)
+		withheld += r.withheld
 	}
-	if confirmed == 0 {
-		t.Error("nothing was confirmed")
+	if confirmed == 0 || withheld*10 > confirmed {
+		t.Errorf("%d answers were confirmed, %d withheld", confirmed, withheld)
 	}
 }
 

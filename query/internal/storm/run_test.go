@@ -75,6 +75,10 @@ type run struct {
 
 	backups int // taken, or tried to
 
+	// mayWithhold: an answer may be uncertain where the oracle is sure, which is counted in withheld.
+	mayWithhold bool
+	withheld    int
+
 	mu      sync.Mutex
 	taken   []taken
 	durable func() uint64 // of the journal that is open, nil: none
