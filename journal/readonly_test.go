@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -129,7 +130,7 @@ func TestDirectoriesThatAreNoJournal(t *testing.T) {
 		{"foreign gate", gate("something else"), datadir.ErrForeign, datadir.ErrForeign},
 		{"empty gate", gate(""), datadir.ErrForeign, datadir.ErrForeign},
 		{"format 0", gate("kvjournal data directory, format 0\n"), datadir.ErrForeign, datadir.ErrForeign},
-		{"newer", gate("kvjournal data directory, format 2\n"), datadir.ErrNewer, datadir.ErrNewer},
+		{"newer", gate(fmt.Sprintf("kvjournal data directory, format %d\n", datadir.Format+1)), datadir.ErrNewer, datadir.ErrNewer},
 		{"newer Pebble", newerPebble, datadir.ErrNewer, datadir.ErrNewer},
 	} {
 		t.Run(c.name, func(t *testing.T) {
