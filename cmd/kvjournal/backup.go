@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvjournal/kvjournal/query/backup"
-	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
 )
 
@@ -64,11 +63,11 @@ func takeBackup(ctx context.Context, dir, to string) (*backup.Report, error) {
 	if !errors.As(err, &live) {
 		return r, err
 	}
-	socket, serr := service.FindSocket(ctx, dir, startPatience)
-	if serr != nil {
-		return nil, fmt.Errorf("%w (%w)", live, serr)
+	recorder, err := recorderOf(ctx, dir, live)
+	if err != nil {
+		return nil, err
 	}
-	return httpapi.NewClient(socket).Backup(ctx, to, progress)
+	return recorder.Backup(ctx, to, progress)
 }
 
 // stepProgress shows the progress of each step on a terminal.

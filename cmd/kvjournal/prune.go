@@ -154,11 +154,11 @@ func runPrune(cmd *cobra.Command, dir string, values url.Values) (*query.PruneRe
 	if !errors.As(err, &live) {
 		return report, err
 	}
-	socket, serr := service.FindSocket(ctx, dir, startPatience)
-	if serr != nil {
-		return nil, fmt.Errorf("%w (%w)", live, serr)
+	recorder, err := recorderOf(ctx, dir, live)
+	if err != nil {
+		return nil, err
 	}
-	return httpapi.NewClient(socket).Prune(ctx, values, progress)
+	return recorder.Prune(ctx, values, progress)
 }
 
 // stepsOn shows on a terminal how far each step is; nil where there is none.

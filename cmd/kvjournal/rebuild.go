@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
 )
 
@@ -28,11 +27,11 @@ interrupted rebuild changes nothing.`,
 			err := service.RebuildAtRest(ctx, dir, service.Options{Log: warnings(), Progress: progress})
 			var live *service.LiveError
 			if errors.As(err, &live) {
-				socket, serr := service.FindSocket(ctx, dir, startPatience)
-				if serr != nil {
-					return fmt.Errorf("%w (%w)", live, serr)
+				recorder, rerr := recorderOf(ctx, dir, live)
+				if rerr != nil {
+					return rerr
 				}
-				err = httpapi.NewClient(socket).Rebuild(ctx, progress)
+				err = recorder.Rebuild(ctx, progress)
 			}
 			if err != nil {
 				return err

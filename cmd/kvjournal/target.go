@@ -53,6 +53,15 @@ func openTarget(ctx context.Context, dir string) (*target, error) {
 	}
 }
 
+// recorderOf is the recorder that a command met which began on the directory at rest.
+func recorderOf(ctx context.Context, dir string, live *service.LiveError) (*httpapi.Client, error) {
+	socket, err := service.FindSocket(ctx, dir, startPatience)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", live, err)
+	}
+	return httpapi.NewClient(socket), nil
+}
+
 func (t *target) Close() error {
 	if t.live != nil {
 		t.live.Close()
