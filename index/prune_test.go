@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/faultfs"
 )
 
 func prunable(fs vfs.FS, every uint64) Options {
@@ -160,37 +161,12 @@ func TestPruneRows(t *testing.T) {
 	}
 }
 
-// crashFS is a MemFS that may be cloned at any moment: MemFS takes its own lock twice in these operations, and can deadlock with a clone that
-// waits in between (PEBBLE.md).
-type crashFS struct {
-	*vfs.MemFS
-	mu sync.RWMutex
-}
-
-func (c *crashFS) Link(old, name string) error {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.MemFS.Link(old, name)
-}
-
-func (c *crashFS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.MemFS.ReuseForWrite(old, name, category)
-}
-
-func (c *crashFS) clone(rng *rand.Rand, percent int) *vfs.MemFS {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
-}
-
 // TestPruneCrash: a crash before any write of a prune leaves the old horizon or the new one, with an index that gives the same rows.
 func TestPruneCrash(t *testing.T) {
 	seed := newSeed(t)
 	met := map[bool]int{}
 	for run := range uint64(3) {
-		mem := &crashFS{MemFS: crashable(t)}
+		mem := &faultfs.Crashable{MemFS: crashable(t)}
 		rng := rand.New(rand.NewPCG(seed, run))
 		var mu sync.Mutex
 		var clones []*vfs.MemFS
@@ -200,7 +176,7 @@ func TestPruneCrash(t *testing.T) {
 			defer mu.Unlock()
 			if every > 0 && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 				if writes++; rng.IntN(every) == 0 {
-					clones = append(clones, mem.clone(rng, []int{0, 50, 100}[rng.IntN(3)]))
+					clones = append(clones, mem.Clone(rng, []int{0, 50, 100}[rng.IntN(3)]))
 				}
 			}
 			return nil
