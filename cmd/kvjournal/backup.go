@@ -57,7 +57,7 @@ room, and it protects from mistakes, not from the loss of the disk: for that, na
 
 // takeBackup asks the recorder where one runs, and copies the directory itself where none does.
 func takeBackup(ctx context.Context, dir, to string) (*backup.Report, error) {
-	progress := stepProgress(os.Stderr)
+	progress := copyProgress()
 	r, err := service.BackupAtRest(ctx, dir, to, backup.Options{Log: warnings(), Progress: progress})
 	var live *service.LiveError
 	if !errors.As(err, &live) {
@@ -70,18 +70,13 @@ func takeBackup(ctx context.Context, dir, to string) (*backup.Report, error) {
 	return recorder.Backup(ctx, to, progress)
 }
 
-// stepProgress shows the progress of each step on a terminal.
-func stepProgress(w io.Writer) func(backup.Progress) {
-	step := ""
-	var show func(done, total uint64)
-	return func(p backup.Progress) {
-		if p.Step != step {
-			step, show = p.Step, progressOn(w, p.Step)
-		}
-		if show != nil {
-			show(p.Done, p.Total)
-		}
+// copyProgress shows on a terminal how far each step of a copy is; nil where there is none.
+func copyProgress() func(backup.Progress) {
+	show := stepsOn(os.Stderr)
+	if show == nil {
+		return nil
 	}
+	return func(p backup.Progress) { show(p.Step, p.Done, p.Total) }
 }
 
 func showReport(w io.Writer, output string, r *backup.Report) error {

@@ -129,3 +129,18 @@ func progressOn(w io.Writer, what string) func(done, total uint64) {
 		}
 	}
 }
+
+// stepsOn shows on a terminal how far each step is; nil where there is none.
+func stepsOn(w io.Writer) func(step string, done, total uint64) {
+	if !isTerminal(w) {
+		return nil
+	}
+	var now string
+	var show func(done, total uint64)
+	return func(step string, done, total uint64) {
+		if step != now {
+			now, show = step, progressOn(w, step)
+		}
+		show(done, total)
+	}
+}

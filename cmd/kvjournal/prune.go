@@ -148,7 +148,7 @@ func runPrune(cmd *cobra.Command, dir string, values url.Values) (*query.PruneRe
 	if err != nil {
 		return nil, err
 	}
-	progress := stepsOn()
+	progress := stepsOn(os.Stderr)
 	report, err := service.PruneAtRest(ctx, dir, q, service.Options{Log: warnings(), Progress: progressOn(os.Stderr, "bringing the index up")}, progress)
 	var live *service.LiveError
 	if !errors.As(err, &live) {
@@ -159,21 +159,6 @@ func runPrune(cmd *cobra.Command, dir string, values url.Values) (*query.PruneRe
 		return nil, err
 	}
 	return recorder.Prune(ctx, values, progress)
-}
-
-// stepsOn shows on a terminal how far each step is; nil where there is none.
-func stepsOn() func(step string, done, total uint64) {
-	if !isTerminal(os.Stderr) {
-		return nil
-	}
-	var now string
-	var show func(done, total uint64)
-	return func(step string, done, total uint64) {
-		if step != now {
-			now, show = step, progressOn(os.Stderr, step)
-		}
-		show(done, total)
-	}
 }
 
 // pruneTable shows a person what a prune came to.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -37,7 +36,7 @@ journal that the backup was taken of.`,
 			if err != nil {
 				return err
 			}
-			r, err := service.Restore(cmd.Context(), from, dir, backup.Options{Log: warnings(), Progress: stepProgress(os.Stderr)})
+			r, err := service.Restore(cmd.Context(), from, dir, backup.Options{Log: warnings(), Progress: copyProgress()})
 			var live *service.LiveError
 			if errors.As(err, &live) {
 				return errors.New(live.Error() + "; take a backup of it first (`kvjournal backup`), and restore that")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/backup"
@@ -28,12 +27,11 @@ func backupNow(w http.ResponseWriter, r *http.Request, s Source) {
 		fail(out, http.StatusBadRequest, &query.UsageError{Message: "name the directory that the backup goes to"})
 		return
 	}
-	told, step := time.Time{}, ""
+	var pace pacer
 	report, err := s.Backup(r.Context(), to, func(p backup.Progress) {
-		if p.Step == step && time.Since(told) < progressEvery {
+		if !pace.due(p.Step) {
 			return
 		}
-		told, step = time.Now(), p.Step
 		// A client that went away is seen by the request's context.
 		_ = out.write(BackupLine{Progress: &p})
 		_ = out.flush()

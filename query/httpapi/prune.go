@@ -39,12 +39,11 @@ func prune(ctx context.Context, e *query.Engine, r *http.Request, out *lines) er
 	if err != nil {
 		return err
 	}
-	told, last := time.Time{}, ""
+	var pace pacer
 	report, err := e.Prune(ctx, q, func(step string, done, total uint64) {
-		if step == last && time.Since(told) < progressEvery {
+		if !pace.due(step) {
 			return
 		}
-		told, last = time.Now(), step
 		// A client that went away is seen by ctx.
 		_ = out.write(PruneLine{Progress: &PruneProgress{step, done, total}})
 		_ = out.flush()

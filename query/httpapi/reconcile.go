@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"time"
 
 	"github.com/kvjournal/kvjournal/index/reconcile"
 	"github.com/kvjournal/kvjournal/journal/reading"
@@ -58,12 +57,11 @@ func reconcileNow(s Source) func(context.Context, *query.Engine, *http.Request, 
 		if file != "" {
 			q.Snapshot = &reconcile.SnapshotFile{Path: file, Ready: func(h uint64) { tell(ReconcileLine{Begun: h}) }}
 		}
-		told, step := time.Time{}, ""
+		var pace pacer
 		q.Progress = func(now reconcile.Progress) {
-			if now.Step == step && time.Since(told) < progressEvery {
+			if !pace.due(now.Step) {
 				return
 			}
-			told, step = time.Now(), now.Step
 			tell(ReconcileLine{Progress: &now})
 		}
 		report, err := s.Reconcile(ctx, source, q)

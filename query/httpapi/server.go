@@ -209,6 +209,20 @@ type progressLine struct {
 // progressEvery is how often progress is told over a socket.
 const progressEvery = 200 * time.Millisecond
 
+// pacer decides which words about the progress of several steps are told: the first of each step, and one every progressEvery.
+type pacer struct {
+	told time.Time
+	step string
+}
+
+func (p *pacer) due(step string) bool {
+	if step == p.step && time.Since(p.told) < progressEvery {
+		return false
+	}
+	p.told, p.step = time.Now(), step
+	return true
+}
+
 func answer(name string) func(context.Context, *query.Engine, *http.Request, *lines) error {
 	return func(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
 		values, err := valuesOf(out.w, r)
