@@ -161,7 +161,7 @@ func precheck(dir string, knownTo uint64, s *survey, o Options) error {
 		return nil
 	}
 	o.ReadOnly = true
-	j, err := open(dir, o)
+	j, err := openExamined(dir, s, o)
 	if err != nil {
 		if errors.Is(err, errNothing) {
 			return nil // its making was cut short

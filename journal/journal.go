@@ -101,7 +101,7 @@ func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, 
 	if err != nil {
 		return nil, err
 	}
-	j, err := open(dir, o)
+	j, err := openExamined(dir, s, o)
 	if err != nil {
 		return nil, err
 	}
@@ -163,13 +163,18 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 }
 
 func open(dir string, o Options) (*Journal, error) {
-	path := o.FS.PathJoin(dir, folder)
-	guard := o.guard()
-	s, err := examine(dir, path, o)
+	s, err := examine(dir, o.FS.PathJoin(dir, folder), o)
 	if err != nil {
 		return nil, err
 	}
-	_, err = o.FS.Stat(path)
+	return openExamined(dir, s, o)
+}
+
+// openExamined opens the database of dir, whose files s tells of.
+func openExamined(dir string, s *survey, o Options) (*Journal, error) {
+	path := o.FS.PathJoin(dir, folder)
+	guard := o.guard()
+	_, err := o.FS.Stat(path)
 	missing := errors.Is(err, os.ErrNotExist)
 	if _, whole := pebblefile.MarkerValue(s.files, "manifest"); missing || !whole && !o.ReadOnly {
 		if o.ReadOnly {
