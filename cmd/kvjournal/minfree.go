@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/kvjournal/kvjournal/query/service"
 )
 
 // defaultMinFree leaves room for what goes on while recording pauses: compactions, and the index that catches up.
@@ -34,21 +32,11 @@ func (f *recordFlags) leastFree(given bool) (uint64, error) {
 
 // diskOf is the size of the disk that dir is on, or will be; 0 where that cannot be told.
 func diskOf(dir string) uint64 {
-	dir, err := filepath.Abs(dir)
+	size, err := service.VolumeSize(nil, dir)
 	if err != nil {
 		return 0
 	}
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	usage, err := vfs.Default.GetDiskUsage(dir)
-	if err != nil {
-		return 0
-	}
-	return usage.TotalBytes
+	return size
 }
 
 var sizeUnits = []struct {

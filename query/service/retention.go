@@ -46,6 +46,12 @@ func (r *Retention) due(now int64, h held) (q query.PruneQuestion, ok bool) {
 
 // VolumeShare is a number of percent of the volume that a directory, which may be missing yet, is on, in bytes.
 func VolumeShare(fs vfs.FS, dir string, percent uint64) (uint64, error) {
+	size, err := VolumeSize(fs, dir)
+	return size / 100 * percent, err
+}
+
+// VolumeSize is the size of that volume in bytes. A nil fs is the operating system's.
+func VolumeSize(fs vfs.FS, dir string) (uint64, error) {
 	if fs == nil {
 		fs = vfs.Default
 	}
@@ -53,7 +59,7 @@ func VolumeShare(fs vfs.FS, dir string, percent uint64) (uint64, error) {
 		usage, err := fs.GetDiskUsage(dir)
 		parent := fs.PathDir(dir)
 		if err == nil || parent == dir {
-			return usage.TotalBytes / 100 * percent, err
+			return usage.TotalBytes, err
 		}
 		dir = parent
 	}
