@@ -68,11 +68,7 @@ func Repair(ctx context.Context, dir, to string, o RepairOptions) (r journal.Rep
 	if err := o.FS.Rename(partial, to); err != nil {
 		return r, fmt.Errorf("naming the repaired directory: %w", err)
 	}
-	parent, err := o.FS.OpenDir(o.FS.PathDir(to))
-	if err != nil {
-		return r, err
-	}
-	return r, errors.Join(parent.Sync(), parent.Close())
+	return r, datadir.SyncDir(o.FS, o.FS.PathDir(to))
 }
 
 // fill writes the journal and its index.
