@@ -50,19 +50,26 @@ func hashOf(lines []string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines, "\n"))))
 }
 
-// unpack writes a fixture's data directory, and returns where.
-func unpack(t *testing.T, format int) string {
+// openFixture opens a compressed file of a fixture, until the test ends.
+func openFixture(t *testing.T, format int, name string) io.Reader {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "data")
-	f, err := os.Open(filepath.Join(formatDir(format), fixtureData))
+	f, err := os.Open(filepath.Join(formatDir(format), name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return z
+}
+
+// unpack writes a fixture's data directory, and returns where.
+func unpack(t *testing.T, format int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	z := openFixture(t, format, fixtureData)
 	for in := tar.NewReader(z); ; {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -87,15 +94,7 @@ func unpack(t *testing.T, format int) string {
 
 func readAnswers(t *testing.T, format int) (out []fixtureAnswer) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(formatDir(format), fixtureAnswers))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := openFixture(t, format, fixtureAnswers)
 	for in := json.NewDecoder(bufio.NewReader(z)); ; {
 		var a fixtureAnswer
 		err := in.Decode(&a)
