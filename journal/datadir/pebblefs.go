@@ -115,5 +115,12 @@ func openPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
 		}
 		db, err = nil, failed
 	}()
-	return pebble.Open(path, o)
+	s := newScheduler()
+	o = o.Clone()
+	o.Experimental.CompactionScheduler = s
+	if db, err = pebble.Open(path, o); err != nil {
+		return nil, err
+	}
+	s.opened()
+	return db, nil
 }
