@@ -72,16 +72,16 @@ func (e *Engine) Gaps(ctx context.Context, q *GapsQuery, progress Progress, f fu
 		v.Scans()
 	}
 	for i := range pieces {
-		if err := gapsOf(ctx, v, &pieces[i], q.NoObjects, progress, f); err != nil {
+		if err := gapsOf(ctx, v, &pieces[i], e.cut(v, pieces[i].ID), q.NoObjects, progress, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// gapsOf calls f for every loss of one source.
-func gapsOf(ctx context.Context, v *index.View, p *stretch, noObjects bool, progress Progress, f func(*GapOut) error) error {
-	b := gapBuffer{source: p.Source, known: v.Base().Cuts[p.ID]}
+// gapsOf calls f for every loss of one source, of which what was so is known from the offset known on.
+func gapsOf(ctx context.Context, v *index.View, p *stretch, known uint64, noObjects bool, progress Progress, f func(*GapOut) error) error {
+	b := gapBuffer{source: p.Source, known: known}
 	resolved := resolver{v: v, source: p.ID}
 	attributed := attributor{v: v, source: p.ID}
 	flush := func() error {

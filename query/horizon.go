@@ -35,11 +35,17 @@ func horizonOut(h journal.Horizon) *HorizonOut {
 
 // known returns a *PrunedError where what was so in a source at a position is not known any more, in the journal or in the view.
 func (e *Engine) known(v *index.View, source uint32, at index.Position) error {
-	h := e.Journal.Horizon()
-	if at.Offset < h.Cut(source) || at.Offset < v.Base().Cuts[source] {
-		return &PrunedError{Horizon: h}
+	if at.Offset < e.cut(v, source) {
+		return &PrunedError{Horizon: e.Journal.Horizon()}
 	}
 	return nil
+}
+
+// cut is the offset from which on what was so in a source is known, in the journal and in the view: either may have been pruned before the
+// other.
+func (e *Engine) cut(v *index.View, source uint32) uint64 {
+	h := e.Journal.Horizon()
+	return max(h.Cut(source), v.Base().Cuts[source])
 }
 
 // knownFrom is known for the beginnings of stretches, which lie at the horizon or behind it unless it moved meanwhile.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/index"
+	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/query/internal/oracle"
 )
 
@@ -34,7 +36,7 @@ func TestPruneModel(t *testing.T) {
 		r.close()
 	}
 	t.Logf("from seed %d: %v", *modelSeed, met)
-	for _, what := range []string{"prunes", "again", "lookups", "objects", "changes", "history", "lifetimes", "gaps", "refused", "forgotten", "forgets", "doubts"} {
+	for _, what := range []string{"prunes", "again", "lookups", "objects", "changes", "history", "lifetimes", "gaps", "refused", "forgotten", "forgets", "doubts", "halves"} {
 		if met[what] == 0 && streams >= 20 {
 			t.Errorf("no %s: the streams test too little", what)
 		}
@@ -55,7 +57,7 @@ func (r *recorded) pruned(met map[string]int) {
 	whole := r.all(0, end, nil, nil)
 	for range 1 + r.rng.IntN(3) {
 		before := r.j.Horizon().Offset
-		h, err := r.x.Prune(r.t.Context(), before+1+r.rng.Uint64N(end), index.BaselineOptions{}, nil)
+		h, err := r.prune(before+1+r.rng.Uint64N(end), end, whole, met)
 		if errors.Is(err, index.ErrNothingToPrune) {
 			continue
 		}
@@ -81,6 +83,35 @@ func (r *recorded) pruned(met map[string]int) {
 		r.same(whole, h.Offset, end, met)
 	}
 	r.forget(whole, end, met)
+}
+
+// prune prunes, at times in two: what is said between the journal's part and the index's is what is said behind both.
+func (r *recorded) prune(to, end uint64, whole map[string]string, met map[string]int) (journal.Horizon, error) {
+	if r.rng.IntN(2) == 0 {
+		return r.x.Prune(r.t.Context(), to, index.BaselineOptions{}, nil)
+	}
+	ctx, stop := context.WithCancel(r.t.Context())
+	defer stop()
+	h, err := r.x.Prune(ctx, to, index.BaselineOptions{}, func(step string, _, _ uint64) {
+		if step != "writing the baseline" {
+			stop()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		return h, err
+	}
+	met["halves"]++
+	half := r.all(h.Offset, end, whole, nil)
+	if err := r.x.Trim(r.t.Context(), nil); err != nil {
+		return h, err
+	}
+	got := r.all(h.Offset, end, whole, nil)
+	for _, k := range slices.Sorted(maps.Keys(half)) {
+		if now, asked := got[k]; asked && now != half[k] {
+			r.t.Fatalf("seed %d, pruned up to %d, %s:\nbefore the index is trimmed %s\nbehind it                   %s", r.stream.Seed, h.Offset, k, half[k], got[k])
+		}
+	}
+	return h, nil
 }
 
 // forget prunes with ForgetRemoved: states stay as they were, what is confirmed was confirmed before or is by a reading or a clear, and
