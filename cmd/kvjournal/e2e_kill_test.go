@@ -17,8 +17,12 @@ import (
 	"github.com/kvjournal/kvjournal/query"
 )
 
-// killEvents is how many events are recorded between two kills, at least.
-const killEvents = 50_000
+// killEvents is how many events are recorded between two kills, at least; where pruning goes on, so many that most kills have a checkpoint
+// behind the horizon to prune to.
+const (
+	killEvents      = 50_000
+	killPruneEvents = 300_000
+)
 
 // killsALife is how many kills a directory lives through before all of it is looked at, and another begins.
 const killsALife = 10
@@ -54,18 +58,34 @@ func killSeed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
+// firstLife says which load is the first; KVJOURNAL_LIFE sets it, from 1 on.
+func firstLife(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("KVJOURNAL_LIFE")
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("KVJOURNAL_LIFE=%q: want a number from 1 on", text)
+	}
+	return n - 1
+}
+
 // loads are the publishers of the lives, in turn. Where the truth is kept, no confirmed answer may differ from it.
 var loads = []struct {
 	name   string
 	sim    []string
 	truth  bool
 	master bool
+	prunes bool     // each start, and a command that runs when the kill comes
 	causes []string // beside those that a kill and a start may have
 }{
-	{"a plain load", []string{"--rate", "60000"}, true, false, nil},
-	{"restarts of the publisher", []string{"--rate", "50000", "--restart-every", "4s"}, true, false, []string{"publisher_restart", "disconnected", "reconnect"}},
-	{"a queue that drops", []string{"--rate", "40000", "--queue-capacity", "300", "--burst", "60000"}, true, false, nil},
-	{"a master beside, that changes things silently", []string{"--rate", "40000", "--silent-removals", "20"}, false, true, []string{"tail_loss", "silent", "reconnect"}},
+	{"a plain load", []string{"--rate", "60000"}, true, false, false, nil},
+	{"restarts of the publisher", []string{"--rate", "50000", "--restart-every", "4s"}, true, false, false, []string{"publisher_restart", "disconnected", "reconnect"}},
+	{"a queue that drops", []string{"--rate", "40000", "--queue-capacity", "300", "--burst", "60000"}, true, false, false, nil},
+	{"a master beside, that changes things silently", []string{"--rate", "40000", "--silent-removals", "20"}, false, true, false, []string{"tail_loss", "silent", "reconnect"}},
+	{"pruning all the while", []string{"--rate", "50000"}, true, false, true, nil},
 }
 
 // TestKill9UnderLoad kills a recorder under load at random moments, with at least 50,000 events between, and starts it again: all that was
@@ -73,7 +93,7 @@ var loads = []struct {
 // equals that of an index computed anew, and what is confirmed is true.
 func TestKill9UnderLoad(t *testing.T) {
 	rng, todo, begun := killSeed(t), kills(t), time.Now()
-	for life, done := 0, 0; done < todo; life++ {
+	for life, done := firstLife(t), 0; done < todo; life++ {
 		n := min(killsALife, todo-done)
 		load := &loads[life%len(loads)]
 		// A subtest each: its processes end with it.
@@ -102,10 +122,15 @@ type killed struct {
 	truth    string // file, empty: none
 	args     []string
 
-	durable, events uint64   // as stats showed last
-	sums            []uint64 // of the records between two kills
-	ends            []uint64 // offsets of those sums' ends
+	durable, events uint64 // as stats showed last
+	horizon         uint64 // as well
+	prunedTo        uint64 // events, when it was seen to move
+	sums            []recordSum
+	pruned          int // kills between which the horizon moved
 }
+
+// recordSum is the sum of the records behind one offset up to another.
+type recordSum struct{ from, end, sum uint64 }
 
 func newKilled(t *testing.T, rng *rand.Rand, life int) *killed {
 	l := &killed{t: t, rng: rng, life: life, dir: filepath.Join(t.TempDir(), "data")}
@@ -122,6 +147,9 @@ func newKilled(t *testing.T, rng *rand.Rand, life int) *killed {
 	if load.master {
 		l.args = []string{"--master", adminOf(t, l.sim)}
 	}
+	if load.prunes {
+		l.args = []string{"--keep-bytes", "2MB"}
+	}
 	return l
 }
 
@@ -131,14 +159,27 @@ func (l *killed) kill() {
 	rec := record(l.t, l.dir, l.endpoint, l.args...)
 	st := stats(l.t, l.dir)
 	l.acknowledged(st, "behind the restart")
+	prunes, least, wait := loads[l.life%len(loads)].prunes, uint64(killEvents), 200
+	if prunes {
+		least = killPruneEvents
+	}
 	before := max(l.events, st.Events)
 	eventually(l.t, "events are recorded", func() bool {
 		st = stats(l.t, l.dir)
-		return st.Events >= before+killEvents
+		return st.Events >= before+least
 	})
 	l.durable, l.events = st.DurableOffset, st.Events
-	time.Sleep(time.Duration(l.rng.IntN(200)) * time.Millisecond) // a random moment, no condition
+	var prune *process
+	if prunes {
+		prune = l.prune()
+		wait = 1000
+	}
+	time.Sleep(time.Duration(l.rng.IntN(wait)) * time.Millisecond) // a random moment, no condition
 	rec.kill9(l.t)
+	if prune != nil { // it loses the recorder, or prunes itself: it may just end
+		prune.cmd.Process.Kill()
+		<-prune.ended
+	}
 	if l.rng.IntN(2) == 0 {
 		l.sum()
 	}
@@ -147,10 +188,38 @@ func (l *killed) kill() {
 	}
 }
 
+// prune starts a prune. Half of the time, where there is something to prune, it waits until the horizon has moved: what is left to do then is
+// to compute the index anew, or to trim it.
+func (l *killed) prune() *process {
+	l.t.Helper()
+	p := start(l.t, kvjournalBinary, "prune", "--dir", l.dir, "--keep-bytes", "1MB")
+	if l.events < l.prunedTo+2*killPruneEvents || l.rng.IntN(2) == 0 {
+		return p
+	}
+	eventually(l.t, "it is pruned", func() bool {
+		if !p.running() { // the index had not come to a checkpoint
+			p = start(l.t, kvjournalBinary, "prune", "--dir", l.dir, "--keep-bytes", "1MB")
+		}
+		st := stats(l.t, l.dir)
+		return st.Horizon != nil && st.Horizon.Offset > l.horizon
+	})
+	return p
+}
+
 func (l *killed) acknowledged(st *query.StatsOut, when string) {
 	l.t.Helper()
 	if head := headOf(l.t, l.dir); st.DurableOffset < max(l.durable, head) || st.Events < l.events {
 		l.t.Fatalf("LOST: durable offset %d (head file %d) and %d events were acknowledged; %s %d and %d", l.durable, head, l.events, when, st.DurableOffset, st.Events)
+	}
+	now := uint64(0)
+	if st.Horizon != nil {
+		now = st.Horizon.Offset
+	}
+	if now < l.horizon {
+		l.t.Fatalf("the horizon was at %d, %s it is at %d", l.horizon, when, now)
+	}
+	if now > l.horizon {
+		l.horizon, l.prunedTo, l.pruned = now, l.events, l.pruned+1
 	}
 }
 
@@ -171,18 +240,18 @@ func headOf(t *testing.T, dir string) uint64 {
 func (l *killed) sum() {
 	l.t.Helper()
 	from := uint64(0)
-	if len(l.ends) > 0 {
-		from = l.ends[len(l.ends)-1]
+	if n := len(l.sums); n > 0 {
+		from = l.sums[n-1].end
 	}
-	end, sum := sumRecords(l.t, l.dir, from, 0)
-	if end < l.durable {
-		l.t.Fatalf("LOST: the journal ends at %d, %d was acknowledged", end, l.durable)
+	s := sumRecords(l.t, l.dir, from, 0)
+	if s.end < l.durable {
+		l.t.Fatalf("LOST: the journal ends at %d, %d was acknowledged", s.end, l.durable)
 	}
-	l.ends, l.sums = append(l.ends, end), append(l.sums, sum)
+	l.sums = append(l.sums, s)
 }
 
-// sumRecords sums headers and frames of the records behind from, up to to (0: all), and fails where one is missing.
-func sumRecords(t *testing.T, dir string, from, to uint64) (end, sum uint64) {
+// sumRecords sums headers and frames of the records behind from, or behind the horizon, up to to (0: all), and fails where one is missing.
+func sumRecords(t *testing.T, dir string, from, to uint64) recordSum {
 	t.Helper()
 	j, err := journal.OpenReadOnly(dir, journal.Options{})
 	if err != nil {
@@ -192,10 +261,12 @@ func sumRecords(t *testing.T, dir string, from, to uint64) (end, sum uint64) {
 	if to == 0 {
 		to = j.Durable()
 	}
+	from = max(from, j.Horizon().Offset)
 	hash := fnv.New64a()
 	var b *journal.Block
 	var frames [][]byte
-	for end = from; end < to; {
+	end := from
+	for end < to {
 		if b, err = j.NextBlock(b, end); err != nil {
 			t.Fatalf("LOST: behind offset %d of %d: %v", end, to, err)
 		}
@@ -219,7 +290,7 @@ func sumRecords(t *testing.T, dir string, from, to uint64) (end, sum uint64) {
 			}
 		}
 	}
-	return end, hash.Sum64()
+	return recordSum{from, end, hash.Sum64()}
 }
 
 // look looks at all of the directory, behind so many kills.
@@ -230,17 +301,22 @@ func (l *killed) look(kills int) {
 	l.acknowledged(st, "behind the last restart")
 	eventually(t, "events are recorded", func() bool { return stats(t, l.dir).Events > st.Events })
 	rec.stop(t)
-	from := uint64(0)
-	for i, end := range l.ends {
-		if _, sum := sumRecords(t, l.dir, from, end); sum != l.sums[i] {
-			t.Fatalf("WRONG: the records from %d to %d are others than they were", from+1, end)
+	l.acknowledged(stats(t, l.dir), "at rest")
+	for _, was := range l.sums {
+		if was.from < l.horizon {
+			continue // of what was pruned in part there is no sum
 		}
-		from = end
+		if now := sumRecords(t, l.dir, was.from, was.end); now != was {
+			t.Fatalf("WRONG: the records from %d to %d are others than they were", was.from+1, was.end)
+		}
 	}
 	all := readJournal(t, l.dir) // fails on a hole in the offsets, and on what does not decode
 	st = stats(t, l.dir)
-	if all.events != st.Events || all.messages != st.Messages || all.last != st.DurableOffset || st.Events < l.events || st.Index.Lag != 0 || st.Damaged != 0 {
+	if all.events != st.Events || l.horizon == 0 && all.messages != st.Messages || all.last != st.DurableOffset || st.Events < l.events || st.Index.Lag != 0 || st.Damaged != 0 {
 		t.Errorf("the journal holds %+v, stats say %+v", all, st)
+	}
+	if prunes := loads[l.life%len(loads)].prunes; prunes && l.pruned < kills/10 || !prunes && l.pruned > 0 {
+		t.Errorf("the horizon moved between %d of %d kills", l.pruned, kills)
 	}
 	l.losses(kills)
 	objects := all.objects
@@ -280,7 +356,7 @@ func (l *killed) true(objects []object) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	truth := readTruth(t, f)
+	truth := slices.DeleteFunc(readTruth(t, f), func(c checkpoint) bool { return c.UnixMS <= l.earliest() })
 	l.rng.Shuffle(len(truth), func(a, b int) { truth[a], truth[b] = truth[b], truth[a] })
 	confirmed := 0
 	for _, n := range judgeAll(t, l.dir, truth[:min(len(truth), truthMoments)], objects) {
@@ -289,13 +365,25 @@ func (l *killed) true(objects []object) {
 	t.Logf("%d confirmed answers are true, at %d moments", confirmed, min(len(truth), truthMoments))
 }
 
+// earliest is the publisher time (ms) of the horizon, 0 where there is none.
+func (l *killed) earliest() int64 {
+	if h := stats(l.t, l.dir).Horizon; h != nil && h.Time != nil {
+		return h.Time.UnixMilli()
+	}
+	return 0
+}
+
 // sameAfterRebuild compares all answers and gaps of the index with those of one computed anew.
 func sameAfterRebuild(t *testing.T, dir string, objects []object) {
 	t.Helper()
 	begun := time.Now()
 	answers, losses := lookupLines(t, dir, "", objects), gapLines(t, dir)
-	live := stats(t, dir).ObjectsLive
-	middle := "offset:" + strconv.FormatUint(stats(t, dir).DurableOffset/2, 10)
+	st := stats(t, dir)
+	live, from := st.ObjectsLive, uint64(0)
+	if st.Horizon != nil {
+		from = st.Horizon.Offset
+	}
+	middle := "offset:" + strconv.FormatUint((from+st.DurableOffset)/2, 10)
 	some := objects[:min(len(objects), 5000)]
 	past := lookupLines(t, dir, middle, some)
 	r := kvjournal(t, "rebuild", "--dir", dir)
