@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,16 +32,20 @@ type outcome struct {
 // TestEachFault makes the i-th operation of a run fail, for each i, and then of the next run, until there were as many faults as were asked
 // for: once or from then on. The run may end with an error or by Fatal, each with a message that says what failed and where, or go on; it must
 // not panic or hang. Then the directory opens, and all that was acknowledged is there.
-func TestEachFault(t *testing.T) { eachFault(t, points(t, usualPoints), (*run).life) }
+func TestEachFault(t *testing.T) { eachFault(t, faults(t, points(t, usualPoints)), (*run).life) }
 
 // TestEachFaultOfAnImport is TestEachFault with an import of the whole stream.
 func TestEachFaultOfAnImport(t *testing.T) {
-	eachFault(t, max(10, points(t, usualPoints)/5), (*run).importAll)
+	eachFault(t, faults(t, max(10, points(t, usualPoints)/5)), (*run).importAll)
 }
 
 func eachFault(t *testing.T, todo int, live func(*run) error) {
 	t.Helper()
 	seed := firstSeed(t)
+	if todo > faultsAProcess && os.Getenv("KVJOURNAL_FAULT") == "" {
+		inProcesses(t, seed, todo)
+		return
+	}
 	one := int64(-1) // KVJOURNAL_FAULT: this operation of the first run only
 	if text := os.Getenv("KVJOURNAL_FAULT"); text != "" {
 		var err error
@@ -69,6 +74,37 @@ func eachFault(t *testing.T, todo int, live func(*run) error) {
 		}
 	}
 	t.Logf("%d faults in %v: %v", todo, time.Since(begun).Round(time.Millisecond), counts)
+}
+
+// faultsAProcess is how many faults one process tries at most: what a process that told Fatal had open stays, since who told it never goes on.
+const faultsAProcess = 500
+
+// inProcesses runs the test in processes of its own, one behind the other, with so many faults in all.
+func inProcesses(t *testing.T, seed uint64, todo int) {
+	t.Helper()
+	begun := time.Now()
+	for done := 0; done < todo && !t.Failed(); done += faultsAProcess {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0")
+		cmd.Env = append(os.Environ(), fmt.Sprintf("KVJOURNAL_FAULTS=%d", min(faultsAProcess, todo-done)), fmt.Sprintf("KVJOURNAL_SEED=%d", seed+uint64(done)))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v:\n%s", err, out)
+		}
+		lines := strings.Split(string(out), "\n")
+		for _, l := range lines {
+			if strings.Contains(l, " faults in ") {
+				t.Logf("behind %d of %d faults, %v: %s", done, todo, time.Since(begun).Round(time.Second), strings.TrimSpace(l))
+			}
+		}
+	}
+}
+
+// faults is how many faults a test tries.
+func faults(t *testing.T, many int) int {
+	if n, err := strconv.Atoi(os.Getenv("KVJOURNAL_FAULTS")); err == nil {
+		return n
+	}
+	return many
 }
 
 // faultRun lives a life in which operation i fails, and looks at what it left.
