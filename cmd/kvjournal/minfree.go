@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 
 	"github.com/kvjournal/kvjournal/query/service"
 )
@@ -37,29 +34,4 @@ func diskOf(dir string) uint64 {
 		return 0
 	}
 	return size
-}
-
-var sizeUnits = []struct {
-	name  string
-	bytes float64
-}{
-	{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40},
-	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
-}
-
-// parseSize reads a number of bytes with a unit: 100GB, 1.5 GiB, 500000.
-func parseSize(text string) (uint64, error) {
-	number := strings.TrimSpace(text)
-	for _, u := range sizeUnits {
-		rest, found := strings.CutSuffix(strings.ToUpper(number), u.name)
-		if !found {
-			continue
-		}
-		n, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
-		if bytes := n * u.bytes; err == nil && n >= 0 && bytes < math.MaxInt64 { // not NaN either
-			return uint64(bytes), nil
-		}
-		break
-	}
-	return 0, fmt.Errorf("%q is no size; write 500MB, 100GB, 1GiB or a number of bytes", text)
 }

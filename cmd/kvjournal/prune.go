@@ -79,7 +79,7 @@ func pruneValues(keep, keepBytes, before string) (url.Values, error) {
 		values.Set("keep", d.String())
 	}
 	if keepBytes != "" {
-		n, err := parseBytes(keepBytes)
+		n, err := parseSome(keepBytes)
 		if err != nil {
 			return nil, fmt.Errorf("--keep-bytes %q: %w", keepBytes, err)
 		}
@@ -114,31 +114,6 @@ func parseKeep(s string) (time.Duration, error) {
 		return 0, bad
 	}
 	return d, nil
-}
-
-// byteUnits are what a size may end in.
-var byteUnits = []struct {
-	name string
-	size float64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
-}
-
-// parseBytes reads a size like 100GB or 500MiB, above 0.
-func parseBytes(s string) (uint64, error) {
-	bad := errors.New("write a size like 100GB or 500MiB")
-	for _, u := range byteUnits {
-		digits, ok := strings.CutSuffix(s, u.name)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-		if n *= u.size; err != nil || !(n >= 1 && n < 1<<62) {
-			return 0, bad
-		}
-		return uint64(n), nil
-	}
-	return 0, bad
 }
 
 // runPrune prunes a directory at rest, or has its recorder do it.

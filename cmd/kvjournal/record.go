@@ -228,7 +228,7 @@ func (f *recordFlags) retention() (r service.Retention, err error) {
 		}
 	case "0":
 	default:
-		if r.KeepBytes, err = parseBytes(f.keepBytes); err != nil {
+		if r.KeepBytes, err = parseSome(f.keepBytes); err != nil {
 			return r, usageError(fmt.Errorf("--keep-bytes %q: %w", f.keepBytes, err))
 		}
 	}
