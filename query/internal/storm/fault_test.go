@@ -6,8 +6,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -79,24 +81,31 @@ func eachFault(t *testing.T, todo int, live func(*run) error) {
 // faultsAProcess is how many faults one process tries at most: what a process that told Fatal had open stays, since who told it never goes on.
 const faultsAProcess = 500
 
-// inProcesses runs the test in processes of its own, one behind the other, with so many faults in all.
+// inProcesses runs the test in processes of its own with so many faults in all, as many at once as there are processors: a life waits more
+// than it works.
 func inProcesses(t *testing.T, seed uint64, todo int) {
 	t.Helper()
 	begun := time.Now()
-	for done := 0; done < todo && !t.Failed(); done += faultsAProcess {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0")
-		cmd.Env = append(os.Environ(), fmt.Sprintf("KVJOURNAL_FAULTS=%d", min(faultsAProcess, todo-done)), fmt.Sprintf("KVJOURNAL_SEED=%d", seed+uint64(done)))
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Errorf("%v:\n%s", err, out)
-		}
-		lines := strings.Split(string(out), "\n")
-		for _, l := range lines {
-			if strings.Contains(l, " faults in ") {
-				t.Logf("behind %d of %d faults, %v: %s", done, todo, time.Since(begun).Round(time.Second), strings.TrimSpace(l))
+	var group sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for done := 0; done < todo; done += faultsAProcess {
+		free <- struct{}{}
+		group.Go(func() {
+			defer func() { <-free }()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0")
+			cmd.Env = append(os.Environ(), fmt.Sprintf("KVJOURNAL_FAULTS=%d", min(faultsAProcess, todo-done)), fmt.Sprintf("KVJOURNAL_SEED=%d", seed+uint64(done)))
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v:\n%s", err, out)
 			}
-		}
+			for _, l := range strings.Split(string(out), "\n") {
+				if strings.Contains(l, " faults in ") {
+					t.Logf("the faults from %d of %d on, %v: %s", done, todo, time.Since(begun).Round(time.Second), strings.TrimSpace(l))
+				}
+			}
+		})
 	}
+	group.Wait()
 }
 
 // faults is how many faults a test tries.
