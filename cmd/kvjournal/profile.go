@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"runtime"
 	"runtime/pprof"
 	"syscall"
 	"time"
@@ -10,21 +14,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// profileFlags adds the hidden flags that measure a command: --cpu-profile FILE, for `go tool pprof`, and --resources, which
-// says at the end how long it took and what it used.
+// profileFlags adds the hidden flags that measure a command: --cpu-profile FILE, for `go tool pprof`, --heap-profile FILE, which SIGUSR1 writes
+// while it runs, and --resources, which says at the end how long it took and what it used.
 func profileFlags(root *cobra.Command) {
-	var path string
+	var path, heap string
 	var resources bool
 	begun := time.Now()
 	flags := root.PersistentFlags()
 	flags.StringVar(&path, "cpu-profile", "", "write a CPU profile of this run to a file")
+	flags.StringVar(&heap, "heap-profile", "", "write a profile of the heap to a file, and the runtime's figures behind its name + .txt, at each SIGUSR1")
 	flags.BoolVar(&resources, "resources", false, "say at the end how long this run took, and what it used")
-	for _, name := range []string{"cpu-profile", "resources"} {
+	for _, name := range []string{"cpu-profile", "heap-profile", "resources"} {
 		if err := flags.MarkHidden(name); err != nil {
 			panic(err) // the flag was made a few lines above
 		}
 	}
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if heap != "" {
+			heapProfiles(cmd.Context(), heap)
+		}
 		if path == "" {
 			return nil
 		}
@@ -40,6 +48,42 @@ func profileFlags(root *cobra.Command) {
 			fmt.Fprintln(os.Stderr, used(time.Since(begun)))
 		}
 	}
+}
+
+// heapProfiles writes a profile of the heap at each SIGUSR1, until ctx ends.
+func heapProfiles(ctx context.Context, path string) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		defer signal.Stop(asked)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-asked:
+			}
+			if err := heapProfile(path); err != nil {
+				fmt.Fprintln(os.Stderr, "--heap-profile:", err)
+			}
+		}
+	}()
+}
+
+// heapProfile writes what is alive, and in a file beside it how much the runtime holds for it.
+func heapProfile(path string) error {
+	runtime.GC()
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(pprof.WriteHeapProfile(f), f.Close()); err != nil {
+		return err
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	text := fmt.Sprintf("heap_alloc %d heap_inuse %d heap_idle %d heap_released %d stack_inuse %d sys %d goroutines %d\n",
+		m.HeapAlloc, m.HeapInuse, m.HeapIdle, m.HeapReleased, m.StackInuse, m.Sys, runtime.NumGoroutine())
+	return os.WriteFile(path+".txt", []byte(text), 0o600)
 }
 
 // used says what the process took of the machine.
