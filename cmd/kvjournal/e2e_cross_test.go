@@ -11,7 +11,7 @@ import (
 // TestPrunedFromEndToEnd: a pruned directory is verified, backed up, restored, repaired, and heals its index, and what it answers stays.
 func TestPrunedFromEndToEnd(t *testing.T) {
 	t.Parallel()
-	dir, objects := agedDir(t)
+	dir, objects := agedDir(t, "aged")
 	did := pruneReport(t, dir, "--before", timeOf(2*3600).Format("2006-01-02T15:04:05Z07:00"))
 	horizon := "offset:" + strconv.FormatUint(did.Horizon.Offset, 10)
 	want := map[string][]string{}

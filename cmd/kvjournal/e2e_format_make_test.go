@@ -233,7 +233,7 @@ func fixtureQuestions(t *testing.T, dir string) []fixtureAnswer {
 // prunedLife is a directory that was pruned twice, the second time in the middle of what publishers rarely send.
 func prunedLife(t *testing.T) string {
 	t.Helper()
-	dir, _ := agedDir(t)
+	dir, _ := agedDir(t, "aged")
 	end := stats(t, dir).DurableOffset
 	kvjournal(t, "import", "--dir", dir, "--source", "odd", oddCapture(t)).answered(t)
 	pruneReport(t, dir, "--before", fmt.Sprint("offset:", end/2))

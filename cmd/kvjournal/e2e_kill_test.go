@@ -17,12 +17,8 @@ import (
 	"github.com/kvjournal/kvjournal/query"
 )
 
-// killEvents is how many events are recorded between two kills, at least; where pruning goes on, so many that most kills have a checkpoint
-// behind the horizon to prune to.
-const (
-	killEvents      = 50_000
-	killPruneEvents = 300_000
-)
+// killEvents is how many events are recorded between two kills, at least.
+const killEvents = 50_000
 
 // killsALife is how many kills a directory lives through before all of it is looked at, and another begins.
 const killsALife = 10
@@ -85,7 +81,7 @@ var loads = []struct {
 	{"restarts of the publisher", []string{"--rate", "50000", "--restart-every", "4s"}, true, false, false, []string{"publisher_restart", "disconnected", "reconnect"}},
 	{"a queue that drops", []string{"--rate", "40000", "--queue-capacity", "300", "--burst", "60000"}, true, false, false, nil},
 	{"a master beside, that changes things silently", []string{"--rate", "40000", "--silent-removals", "20"}, false, true, false, []string{"tail_loss", "silent", "reconnect"}},
-	{"pruning all the while", []string{"--rate", "50000"}, true, false, true, nil},
+	{"pruning all the while", []string{"--rate", "40000"}, true, false, true, []string{"publisher_restart", "transport"}},
 }
 
 // TestKill9UnderLoad kills a recorder under load at random moments, with at least 50,000 events between, and starts it again: all that was
@@ -124,7 +120,7 @@ type killed struct {
 
 	durable, events uint64 // as stats showed last
 	horizon         uint64 // as well
-	prunedTo        uint64 // events, when it was seen to move
+	pruneTo         uint64 // offset that was pruned to last, or was to be
 	sums            []recordSum
 	pruned          int // kills between which the horizon moved
 }
@@ -148,7 +144,7 @@ func newKilled(t *testing.T, rng *rand.Rand, life int) *killed {
 		l.args = []string{"--master", adminOf(t, l.sim)}
 	}
 	if load.prunes {
-		l.args = []string{"--keep-bytes", "2MB"}
+		l.dir, _ = agedDir(t, "default")
 	}
 	return l
 }
@@ -159,22 +155,17 @@ func (l *killed) kill() {
 	rec := record(l.t, l.dir, l.endpoint, l.args...)
 	st := stats(l.t, l.dir)
 	l.acknowledged(st, "behind the restart")
-	prunes, least, wait := loads[l.life%len(loads)].prunes, uint64(killEvents), 200
-	if prunes {
-		least = killPruneEvents
-	}
 	before := max(l.events, st.Events)
 	eventually(l.t, "events are recorded", func() bool {
 		st = stats(l.t, l.dir)
-		return st.Events >= before+least
+		return st.Events >= before+killEvents
 	})
 	l.durable, l.events = st.DurableOffset, st.Events
 	var prune *process
-	if prunes {
+	if loads[l.life%len(loads)].prunes {
 		prune = l.prune()
-		wait = 1000
 	}
-	time.Sleep(time.Duration(l.rng.IntN(wait)) * time.Millisecond) // a random moment, no condition
+	time.Sleep(time.Duration(l.rng.IntN(200)) * time.Millisecond) // a random moment, no condition
 	rec.kill9(l.t)
 	if prune != nil { // it loses the recorder, or prunes itself: it may just end
 		prune.cmd.Process.Kill()
@@ -188,21 +179,19 @@ func (l *killed) kill() {
 	}
 }
 
-// prune starts a prune. Half of the time, where there is something to prune, it waits until the horizon has moved: what is left to do then is
-// to compute the index anew, or to trim it.
+// prune starts a prune of the next part of the hours that were there. Half of the time it waits until the horizon has moved: what is left to
+// do then is to compute the index anew, or to trim it.
 func (l *killed) prune() *process {
 	l.t.Helper()
-	p := start(l.t, kvjournalBinary, "prune", "--dir", l.dir, "--keep-bytes", "1MB")
-	if l.events < l.prunedTo+2*killPruneEvents || l.rng.IntN(2) == 0 {
-		return p
+	to := max(l.horizon, l.pruneTo) + agedHour/2
+	l.pruneTo = to
+	p := start(l.t, kvjournalBinary, "prune", "--dir", l.dir, "--before", fmt.Sprintf("offset:%d", to))
+	if l.rng.IntN(2) == 0 {
+		eventually(l.t, "it is pruned", func() bool {
+			st := stats(l.t, l.dir)
+			return st.Horizon != nil && st.Horizon.Offset > l.horizon
+		})
 	}
-	eventually(l.t, "it is pruned", func() bool {
-		if !p.running() { // the index had not come to a checkpoint
-			p = start(l.t, kvjournalBinary, "prune", "--dir", l.dir, "--keep-bytes", "1MB")
-		}
-		st := stats(l.t, l.dir)
-		return st.Horizon != nil && st.Horizon.Offset > l.horizon
-	})
 	return p
 }
 
@@ -219,7 +208,7 @@ func (l *killed) acknowledged(st *query.StatsOut, when string) {
 		l.t.Fatalf("the horizon was at %d, %s it is at %d", l.horizon, when, now)
 	}
 	if now > l.horizon {
-		l.horizon, l.prunedTo, l.pruned = now, l.events, l.pruned+1
+		l.horizon, l.pruned = now, l.pruned+1
 	}
 }
 
@@ -315,7 +304,7 @@ func (l *killed) look(kills int) {
 	if all.events != st.Events || l.horizon == 0 && all.messages != st.Messages || all.last != st.DurableOffset || st.Events < l.events || st.Index.Lag != 0 || st.Damaged != 0 {
 		t.Errorf("the journal holds %+v, stats say %+v", all, st)
 	}
-	if prunes := loads[l.life%len(loads)].prunes; prunes && l.pruned < kills/10 || !prunes && l.pruned > 0 {
+	if prunes := loads[l.life%len(loads)].prunes; prunes && l.pruned < kills/5 || !prunes && l.pruned > 0 {
 		t.Errorf("the horizon moved between %d of %d kills", l.pruned, kills)
 	}
 	l.losses(kills)

@@ -47,7 +47,7 @@ func TestOnlyTheOwnerMayRead(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	onlyMine(t, dir, "imported", "journal/")
-	aged, _ := agedDir(t)
+	aged, _ := agedDir(t, "aged")
 	tmp := t.TempDir()
 	made := func(name string) string { return filepath.Join(tmp, name) }
 	if err := os.Mkdir(made("restored"), 0o777); err != nil {

@@ -12,13 +12,16 @@ import (
 	"github.com/kvjournal/kvjournal/query"
 )
 
+// agedHour is how many messages an hour of agedDir has.
+const agedHour = 3600
+
 // agedDir is a directory with four hours of a publisher, a batch a second, with gaps, more than 10 hours ago, and some of its objects.
-func agedDir(t *testing.T) (dir string, objects []object) {
+func agedDir(t *testing.T, source string) (dir string, objects []object) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "aged.kvcap")
 	c := newCapture(t, path)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range 4 * 3600 {
+	for i := range 4 * agedHour {
 		k, medium := fmt.Sprint("k", rng.IntN(300)), []string{"cpu", "disk"}[rng.IntN(2)]
 		if rng.IntN(2) == 0 {
 			c.batch(stored(k, medium))
@@ -31,7 +34,7 @@ func agedDir(t *testing.T) (dir string, objects []object) {
 	}
 	c.close()
 	dir = dataDir(t)
-	kvjournal(t, "import", "--dir", dir, path).answered(t)
+	kvjournal(t, "import", "--dir", dir, "--source", source, path).answered(t)
 	for i := range 300 {
 		objects = append(objects, object{"default", fmt.Sprint("k", i)})
 	}
@@ -59,7 +62,7 @@ func pruneReport(t *testing.T, dir string, more ...string) query.PruneReport {
 // TestPrune: at rest, and by a recorder that runs, the answers from the horizon on stay, and what lies before it has its own error.
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	dir, objects := agedDir(t)
+	dir, objects := agedDir(t, "aged")
 	end := stats(t, dir).DurableOffset
 	first := fmt.Sprintf("offset:%d", end/2)
 	would := pruneReport(t, dir, "--before", first, "--dry-run")
@@ -125,7 +128,7 @@ func TestPrune(t *testing.T) {
 // TestRecordKeeps: a recorder prunes by itself what is older than it is to keep, and says what it keeps.
 func TestRecordKeeps(t *testing.T) {
 	t.Parallel()
-	dir, objects := agedDir(t)
+	dir, objects := agedDir(t, "aged")
 	before := lookupLines(t, dir, "", objects)
 	rec := recordAged(t, dir, "--keep", "1h")
 	eventually(t, "the recorder prunes", func() bool { return stats(t, dir).Horizon != nil })

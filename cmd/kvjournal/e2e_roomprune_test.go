@@ -15,7 +15,7 @@ import (
 // TestPrunesInAPause: a recorder that pauses for want of room prunes what is beyond its retention meanwhile, and goes on when that made room.
 func TestPrunesInAPause(t *testing.T) {
 	t.Parallel()
-	dir, objects := agedDir(t)
+	dir, objects := agedDir(t, "aged")
 	w := newWire(t, 1000).bind("")
 	disk := faultfs.NewDisk(vfs.Default, gib/2)
 	ctx, cancel := context.WithCancel(t.Context())
