@@ -83,7 +83,7 @@ func heapProfile(path string) error {
 	runtime.ReadMemStats(&m)
 	text := fmt.Sprintf("heap_alloc %d heap_inuse %d heap_idle %d heap_released %d stack_inuse %d sys %d goroutines %d\n",
 		m.HeapAlloc, m.HeapInuse, m.HeapIdle, m.HeapReleased, m.StackInuse, m.Sys, runtime.NumGoroutine())
-	return os.WriteFile(path+".txt", []byte(text), 0o600)
+	return os.WriteFile(path+".txt", []byte(text), 0o600) // last: who waits for it finds both
 }
 
 // used says what the process took of the machine.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +24,8 @@ import (
 //
 //	KVJOURNAL_SOAK=1h         how long; without it the test is skipped. A minute works
 //	KVJOURNAL_SOAK_RATE=3000  events a second of each of the two sources
-//	KVJOURNAL_SOAK_OUT=DIR    where samples.jsonl, soak.svg and soak.json go (default: soak in the package's directory)
+//	KVJOURNAL_SOAK_OUT=DIR    where samples.jsonl, soak.svg, soak.json and the heap at half of the time and at the end go (default: soak in
+//	                          the package's directory)
 func TestSoak(t *testing.T) {
 	text := os.Getenv("KVJOURNAL_SOAK")
 	if text == "" {
@@ -92,7 +95,7 @@ func startSoak(t *testing.T, duration time.Duration) *soak {
 	})
 	var through string
 	s.cut, through = newProxy(t, s.honest.Endpoint())
-	s.rec = start(t, kvjournalBinary, "record", "--dir", s.dir, "--audit-every", s.every(40, 10*time.Second).String(),
+	s.rec = start(t, kvjournalBinary, "record", "--heap-profile", filepath.Join(s.tmp, "heap"), "--dir", s.dir, "--audit-every", s.every(40, 10*time.Second).String(),
 		"--source", "name=honest,endpoint="+through+",master="+s.admin(t, s.honest, 0.02),
 		"--source", "name=sly,endpoint="+s.sly.Endpoint()+",master="+s.admin(t, s.sly, 0.05))
 	s.rec.answers(t, s.dir)
@@ -151,10 +154,13 @@ func (s *soak) run(t *testing.T) {
 		}
 		close(done)
 	}()
-	select {
-	case <-time.After(s.duration):
-	case <-s.rec.ended:
-		t.Errorf("the recorder ended:\n%s", s.rec.talk.String())
+	for _, when := range []string{"half", "end"} {
+		select {
+		case <-time.After(s.duration / 2):
+			s.heap(t, when)
+		case <-s.rec.ended:
+			t.Errorf("the recorder ended:\n%s", s.rec.talk.String())
+		}
 	}
 	close(s.over)
 	select {
@@ -167,6 +173,22 @@ func (s *soak) run(t *testing.T) {
 	s.sly.stop()
 	s.honest.wait(t)
 	s.sly.wait(t)
+}
+
+// heap has the recorder write its heap, for `go tool pprof -diff_base heap-half.prof heap-end.prof`.
+func (s *soak) heap(t *testing.T, when string) {
+	if err := s.rec.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Error(err)
+		return
+	}
+	path := filepath.Join(s.tmp, "heap")
+	eventually(t, "the heap is written", func() bool { _, err := os.Stat(path + ".txt"); return err == nil })
+	for from, to := range map[string]string{path: "heap-" + when + ".prof", path + ".txt": "heap-" + when + ".txt"} {
+		b, err := os.ReadFile(from)
+		if err := errors.Join(err, os.WriteFile(filepath.Join(s.out, to), b, 0o644), os.Remove(from)); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // often calls f again and again until the run is over.
