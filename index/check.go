@@ -285,7 +285,7 @@ func buildAt(ctx context.Context, path string, j *journal.Journal, o Options, to
 	fresh := &Index{dir: j.Dir(), j: j, opts: o}
 	fresh.use(db, a)
 	fresh.writing.Lock()
-	err = fresh.catchUp(ctx, to, progress)
+	_, err = fresh.catchUp(ctx, to, progress)
 	fresh.writing.Unlock()
 	if err != nil {
 		return nil, errors.Join(err, fresh.Close())

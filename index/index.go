@@ -38,6 +38,7 @@ type Index struct {
 	opts Options
 
 	writing sync.Mutex                                       // held by whoever applies records
+	wanted  atomic.Int32                                     // who waits for writing before the index has caught up (take)
 	anew    func(rows, events, gone, free, size uint64) bool // how Prune trims; tests set it
 	pruning sync.Mutex                                       // held by Prune, Trim and Rebuild; taken before writing
 
@@ -239,30 +240,42 @@ func (x *Index) Applied() uint64 { return x.applied.Load() }
 // CatchUp applies the journal up to its durable offset, or until ctx ends. progress, if not nil, is told the offset
 // after each write.
 func (x *Index) CatchUp(ctx context.Context, progress func(applied uint64)) error {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	return x.catchUp(ctx, x.j.Durable(), progress)
+	to := x.j.Durable()
+	for {
+		x.writing.Lock()
+		more, err := x.catchUp(ctx, to, progress)
+		x.writing.Unlock()
+		if err != nil || !more {
+			return err
+		}
+	}
 }
 
-// catchUp applies the journal up to an offset. After an error nothing of what was not committed is remembered, so that it can be
-// asked for again.
-func (x *Index) catchUp(ctx context.Context, to uint64, progress func(applied uint64)) error {
+// take locks writing before the index has caught up, however far it is behind.
+func (x *Index) take() {
+	x.wanted.Add(1)
+	defer x.wanted.Add(-1)
+	x.writing.Lock()
+}
+
+// catchUp applies the journal up to an offset; more tells that somebody wanted to write before it was there. After an error nothing of what was
+// not committed is remembered, so that it can be asked for again.
+func (x *Index) catchUp(ctx context.Context, to uint64, progress func(applied uint64)) (more bool, err error) {
 	if x.gone != nil {
-		return x.gone
+		return false, x.gone
 	}
-	err := x.applyTo(ctx, to, progress)
-	if err != nil {
+	if more, err = x.applyTo(ctx, to, progress); err != nil {
 		a, rerr := newApplier(x.db, x.opts)
 		if rerr != nil {
-			return errors.Join(err, rerr)
+			return false, errors.Join(err, rerr)
 		}
 		x.a.batch.Close()
 		x.a = a
 	}
-	return err
+	return more, err
 }
 
-func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied uint64)) error {
+func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied uint64)) (more bool, err error) {
 	at := x.applied.Load()
 	fetching, stop := context.WithCancel(ctx)
 	blocks := x.fetch(fetching, at, to)
@@ -282,10 +295,10 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 	}
 	for f := range blocks {
 		if f.err != nil {
-			return f.err
+			return false, f.err
 		}
 		if h := x.j.Horizon(); at < h.Offset {
-			return fmt.Errorf("the journal was pruned up to offset %d, and the index is at %d: %w", h.Offset, at, ErrRebuild)
+			return false, fmt.Errorf("the journal was pruned up to offset %d, and the index is at %d: %w", h.Offset, at, ErrRebuild)
 		}
 		if x.opts.Pause != nil {
 			x.opts.Pause(ctx)
@@ -295,11 +308,14 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 				continue
 			}
 			if err := x.a.record(f.b, i); err != nil {
-				return err
+				return false, err
 			}
 			if x.a.full() && i+1 < f.b.Len() {
 				if err := write(f.b.First + uint64(i)); err != nil {
-					return err
+					return false, err
+				}
+				if x.wanted.Load() > 0 {
+					return true, nil
 				}
 			}
 		}
@@ -307,16 +323,19 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 		x.free <- f.b
 		if x.a.full() || at >= to {
 			if err := write(at); err != nil {
-				return err
+				return false, err
+			}
+			if at < to && x.wanted.Load() > 0 {
+				return true, nil
 			}
 		}
 	}
 	if at > x.applied.Load() {
 		if err := x.commit(at); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return ctx.Err()
+	return false, ctx.Err()
 }
 
 // fetched is a block, unpacked, or why there is none.
@@ -418,7 +437,7 @@ func (x *Index) flushIfDue() error {
 
 // Flush writes everything applied into tables, so that nothing must be replayed.
 func (x *Index) Flush() error {
-	x.writing.Lock()
+	x.take()
 	defer x.writing.Unlock()
 	if x.gone != nil {
 		return x.gone

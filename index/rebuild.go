@@ -38,7 +38,7 @@ func (x *Index) rebuild(ctx context.Context, progress func(applied uint64)) erro
 	if err != nil {
 		return err
 	}
-	x.writing.Lock()
+	x.take()
 	defer x.writing.Unlock()
 	if err := fresh.CatchUp(ctx, progress); err != nil {
 		fresh.Close()

@@ -247,7 +247,7 @@ func upTo(t *testing.T, x *Index, offset uint64) {
 	t.Helper()
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.catchUp(t.Context(), offset, nil); err != nil {
+	if _, err := x.catchUp(t.Context(), offset, nil); err != nil {
 		t.Fatal(err)
 	}
 	if x.Applied() != offset {
