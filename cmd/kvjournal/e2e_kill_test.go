@@ -183,7 +183,7 @@ func (l *killed) kill() {
 // do then is to compute the index anew, or to trim it.
 func (l *killed) prune() *process {
 	l.t.Helper()
-	to := max(l.horizon, l.pruneTo) + agedHour/2
+	to := max(l.horizon, l.pruneTo) + 4*agedHour/(killsALife+2)
 	l.pruneTo = to
 	p := start(l.t, kvjournalBinary, "prune", "--dir", l.dir, "--before", fmt.Sprintf("offset:%d", to))
 	if l.rng.IntN(2) == 0 {
