@@ -96,6 +96,9 @@ type Options struct {
 	// Pause is called before each block and may wait: so the materializer leaves the processor to a receiver that is
 	// behind. nil: never waits.
 	Pause func(ctx context.Context)
+	// ReclaimPatience bounds how long a prune waits for compactions that give space back: while records arrive without a pause, those that keep
+	// the database in shape go first, and may be all there is time for. What is not compacted by then is later. 0: it waits for ever.
+	ReclaimPatience time.Duration
 	// Damaged is told when a part of the index cannot be read; it must not wait. nil: nobody is.
 	Damaged func(error)
 	// Log takes what an operator should know. nil: nothing is said.

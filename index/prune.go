@@ -33,7 +33,7 @@ var ErrNothingToPrune = errors.New("nothing to prune")
 
 // Prune moves the horizon to the newest checkpoint up to an offset: it writes the baseline, deletes the records it stands for, computes the
 // index anew from it or takes from it what is too much, and gives the space back. Appending, following and questions go on meanwhile. progress is told of each step how
-// far it is. An error behind the deletion leaves the new horizon, and an index that gives the same answers and is larger than it need be.
+// far it is. With ErrSpaceLater all is done but giving the space back. Another error behind the deletion leaves the new horizon, and an index that gives the same answers and is larger than it need be.
 func (x *Index) Prune(ctx context.Context, offset uint64, o BaselineOptions, progress func(step string, done, total uint64)) (journal.Horizon, error) {
 	if progress == nil {
 		progress = func(string, uint64, uint64) {}
@@ -86,15 +86,17 @@ func (x *Index) trim(ctx context.Context, rows uint64, progress func(step string
 	} else if err = x.deletePruned(ctx, func(done, total uint64) { progress("trimming the index", done, total) }); err == nil {
 		err = x.compactHistory(ctx, func(done, total uint64) { progress("compacting the index", done, total) })
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrSpaceLater) {
 		return fmt.Errorf("the journal was pruned, but not its index, which gives the same answers: %w", err)
 	}
 	progress("giving the space back", 0, 1)
-	if err := x.j.Reclaim(ctx); err != nil {
-		return err
+	if jerr := patiently(ctx, x.opts.ReclaimPatience, x.j.Reclaim); jerr != nil {
+		err = jerr
 	}
-	progress("giving the space back", 1, 1)
-	return nil
+	if err == nil {
+		progress("giving the space back", 1, 1)
+	}
+	return err
 }
 
 // pruneJournal writes the baseline and deletes the records.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -182,7 +183,7 @@ func (d *deleter) finish() error {
 	if err := d.apply(); err != nil {
 		return err
 	}
-	d.x.writing.Lock()
+	d.x.take()
 	defer d.x.writing.Unlock()
 	if d.x.gone != nil {
 		return d.x.gone
@@ -215,7 +216,7 @@ func (x *Index) compactHistory(ctx context.Context, progress func(done, total ui
 		if i+step < len(bounds) {
 			high = bounds[i+step]
 		}
-		if err := x.db.Compact(ctx, low, high, false); err != nil {
+		if err := patiently(ctx, x.opts.ReclaimPatience, func(ctx context.Context) error { return x.db.Compact(ctx, low, high, false) }); err != nil {
 			return fmt.Errorf("giving the index's space back: %w", err)
 		}
 		progress(uint64(min(i+step, len(bounds))), uint64(max(1, len(bounds))))
@@ -224,4 +225,21 @@ func (x *Index) compactHistory(ctx context.Context, progress func(done, total ui
 		}
 		low = high
 	}
+}
+
+// ErrSpaceLater: the journal was pruned, and the space of that comes back later, as the database finds time.
+var ErrSpaceLater = errors.New("compactions are behind; the space comes back as they catch up")
+
+// patiently does something that ends with its context, and waits so long at most (0: for ever); then it returns ErrSpaceLater.
+func patiently(ctx context.Context, patience time.Duration, f func(ctx context.Context) error) error {
+	if patience == 0 {
+		return f(ctx)
+	}
+	bounded, stop := context.WithTimeoutCause(ctx, patience, ErrSpaceLater)
+	defer stop()
+	err := f(bounded)
+	if err != nil && context.Cause(bounded) == ErrSpaceLater {
+		return ErrSpaceLater
+	}
+	return err
 }

@@ -55,7 +55,9 @@ type PruneReport struct {
 	JournalBytesAfter  uint64 `json:"journal_bytes_after"`
 	IndexBytesBefore   uint64 `json:"index_bytes_before"`
 	IndexBytesAfter    uint64 `json:"index_bytes_after"`
-	TookMs             int64  `json:"took_ms"`
+	// SpaceLater: compactions were behind, and more space comes back as they catch up.
+	SpaceLater bool  `json:"space_later,omitempty"`
+	TookMs     int64 `json:"took_ms"`
 }
 
 // pruneProgress is told of each step how far it is.
@@ -91,7 +93,7 @@ func (e *Engine) Prune(ctx context.Context, q *PruneQuestion, progress pruneProg
 		out.EventsPruned = 0
 		return out, nil
 	}
-	if err != nil {
+	if out.SpaceLater = errors.Is(err, index.ErrSpaceLater); err != nil && !out.SpaceLater {
 		return nil, err
 	}
 	out.Pruned, out.Horizon, out.BaselineRows = true, horizonOut(h), h.Rows

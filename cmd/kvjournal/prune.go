@@ -159,6 +159,9 @@ func pruneTable(out printer, r *query.PruneReport) {
 	}
 	out.row(w, "journal", fmt.Sprintf("%s before, %s%s after", bytesOf(r.JournalBytesBefore), about, bytesOf(r.JournalBytesAfter)))
 	out.row(w, "index", fmt.Sprintf("%s before, %s%s after", bytesOf(r.IndexBytesBefore), about, bytesOf(r.IndexBytesAfter)))
+	if r.SpaceLater {
+		out.row(w, "space", "more comes back later: the recorder's compactions are behind")
+	}
 	if !r.DryRun {
 		out.row(w, "took", (time.Duration(r.TookMs) * time.Millisecond).String())
 	}

@@ -197,6 +197,9 @@ func (s *Service) prepare(c Config, sources []journal.Source) error {
 	return nil
 }
 
+// reclaimPatience is how long a prune of a recorder waits for space: the next prune waits for it.
+const reclaimPatience = 20 * time.Second
+
 // keepIndex opens the index and follows the journal. A failure ends answers, not the recording.
 func (s *Service) keepIndex(ctx context.Context) {
 	failed := func(err error) {
@@ -208,6 +211,7 @@ func (s *Service) keepIndex(ctx context.Context) {
 	}
 	x, err := openIndex(s.journal, index.Options{
 		FS: s.fs, Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver, Damaged: s.damaged, RoomUntil: s.ctx.Done(), RoomEvery: s.roomEvery,
+		ReclaimPatience: reclaimPatience,
 	})
 	if err != nil {
 		failed(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/query"
@@ -94,7 +95,7 @@ func (s *Service) keepPruned(ctx context.Context, r Retention) {
 		return
 	}
 	if x := s.index.Load(); x != nil { // what an interrupted prune left
-		if err := x.Trim(ctx, nil); err != nil && ctx.Err() == nil {
+		if err := x.Trim(ctx, nil); err != nil && !errors.Is(err, index.ErrSpaceLater) && ctx.Err() == nil {
 			s.log.Error("trimming the index behind an interrupted prune; it gives the same answers", "error", err)
 		}
 	}
@@ -128,7 +129,7 @@ func (s *Service) pruneIfDue(ctx context.Context, r *Retention) error {
 	if err != nil || !report.Pruned {
 		return err
 	}
-	s.log.Info("pruned", "horizon", report.Horizon.Offset, "events", report.EventsPruned, "forgot_removed", report.ForgetRemoved,
+	s.log.Info("pruned", "horizon", report.Horizon.Offset, "events", report.EventsPruned, "forgot_removed", report.ForgetRemoved, "space_later", report.SpaceLater,
 		"bytes_before", report.JournalBytesBefore+report.IndexBytesBefore, "bytes_after", report.JournalBytesAfter+report.IndexBytesAfter, "took_ms", report.TookMs)
 	return nil
 }
