@@ -114,12 +114,13 @@ const counts = (node, signal) => answering(node, signal, async (progress) => {
     replace(node, empty('No object is known to be present.'));
     return;
   }
+  const several = new Set(c.tenants.map((t) => t.source)).size > 1;
   const row = (name, values, x) => h('tr', null, h('th', { scope: 'row' }, h('a', { href: link.href('objects', values) }, name)),
     h('td', { class: 'num' }, number(x.objects)), h('td', { class: 'num' }, x.uncertain ? h('a', { class: 'uncertain', href: link.href('objects', { ...values, certainty: 'uncertain' }) }, number(x.uncertain)) : '0'),
     h('td', { class: 'share' }, shareBar(x)));
   replace(node, h('table', { class: 'shares' },
     h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Tenant'), h('th', { scope: 'col', class: 'num' }, 'Present'), h('th', { scope: 'col', class: 'num' }, 'In doubt'), h('th', { scope: 'col' }, h('span', { class: 'unseen' }, 'Share')))),
-    h('tbody', null, row('all', {}, c), c.tenants.slice(0, 8).map((t) => row(bytes(t.tenant_id_base64, 28), link.nameValues(t), t)))),
+    h('tbody', null, row('all', {}, c), c.tenants.slice(0, 8).map((t) => row([bytes(t.tenant_id_base64, 28), several && h('small', null, ` of ${t.source}`)], link.nameValues(t), t)))),
   c.tenants.length > 8 && h('p', { class: 'note' }, `and ${number(c.tenants.length - 8)} more`));
 }, 'Counting objects');
 

@@ -108,11 +108,12 @@ const count = (node, q, signal) => answering(node, signal, async (progress) => {
   const [c] = await all('objects', { ...question(q), count: true }, { signal, progress });
   const as = c.as_of[0];
   const values = Object.fromEntries(q);
+  const several = new Set(c.tenants.map((t) => t.source)).size > 1;
   const n = (x) => [h('strong', null, number(x.objects)), x.uncertain > 0 && h('small', null, ` ${number(x.uncertain)} uncertain`)];
   replace(node,
     h('p', { class: 'lead' }, n({ ...c }), c.objects === 1 ? ' object' : ' objects', as && [', as of ', as.time ? `${day(as.time)} ${clock(as.time)}` : moment(as.received), ` (offset ${number(as.offset)})`], '. ',
       as && h('a', { href: link.href('timeline', { at: as.time }) }, 'Timeline')),
-    c.tenants.length > 1 && h('ul', { class: 'chips' }, c.tenants.slice(0, 12).map((t) => h('li', null, h('a', { href: link.href('objects', { ...values, tenant64: undefined, ...link.nameValues(t) }) }, bytes(t.tenant_id_base64, 28), ' ', n(t)))), c.tenants.length > 12 && h('li', null, `and ${number(c.tenants.length - 12)} more`)),
+    c.tenants.length > 1 && h('ul', { class: 'chips' }, c.tenants.slice(0, 12).map((t) => h('li', null, h('a', { href: link.href('objects', { ...values, tenant: undefined, tenant64: undefined, ...link.nameValues(t) }) }, bytes(t.tenant_id_base64, 28), several && h('small', null, ` of ${t.source}`), ' ', n(t)))), c.tenants.length > 12 && h('li', null, `and ${number(c.tenants.length - 12)} more`)),
     c.media.length > 0 && h('p', { class: 'note' }, c.media.slice(0, 6).map((m, i) => [i > 0 && ' · ', medium(m.medium), ' ', number(m.objects), m.uncertain > 0 && ` (${number(m.uncertain)} uncertain)`])));
 }, 'Counting objects');
 

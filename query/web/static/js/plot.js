@@ -1,7 +1,7 @@
 // The picture of the timeline: bars by type, or a row of bars for each tenant; above them losses, restarts and readings.
 import { nice, scale, sized, timeAxis } from './chart.js';
 import { breaks } from './causes.js';
-import { asTable, h, replace, s, table } from './dom.js';
+import { add, asTable, h, replace, s, table } from './dom.js';
 import * as link from './link.js';
 import { isLoss, lost, missing, place, shownAt } from './losses.js';
 import { bytes, legend } from './parts.js';
@@ -36,7 +36,6 @@ export function plot(node, { buckets, byTenant, signal, zoom, move }) {
     svg.append(lossWindows(gaps, x, a, b, bottom), s('g', { transform: `translate(0 ${marks})` }, rows.node), timeAxis(x, a, b, bottom, width - right),
       s('rect', { class: 'drag', y: 0, height: bottom, x: 0, width: 0 }), s('g', { class: 'cursor', display: 'none' }, s('line', { y1: 0, y2: bottom }), s('path', { d: `M-5 ${bottom + 1}h10l-5 -6Z` })),
       readings(facts, gaps, x, a, b), lossSigns(gaps, x, a, b, bottom));
-    dragging(svg, width);
     return svg;
   }
 
@@ -60,37 +59,37 @@ export function plot(node, { buckets, byTenant, signal, zoom, move }) {
       + k.gaps.map((g) => ` · ${g.count > 1 ? `${g.count} × ` : ''}${words(g.cause)}${g.lost_events_max !== undefined ? ` (${roughly(g.lost_events_min)}–${roughly(g.lost_events_max)} events lost)` : ''}`).join('');
   }
 
-  function dragging(svg, width) {
-    const box = svg.querySelector('.drag');
-    const inside = (e) => Math.max(left, Math.min(width - right, e.clientX - svg.getBoundingClientRect().left));
-    let from = null;
-    svg.addEventListener('pointerdown', (e) => {
-      if (e.button !== 0 || e.target.closest('a')) return;
-      from = inside(e);
-      svg.setPointerCapture(e.pointerId);
-    });
-    svg.addEventListener('pointermove', (e) => {
-      const p = inside(e);
-      tell(x.back(p));
-      if (from === null) return;
-      box.setAttribute('x', Math.min(from, p));
-      box.setAttribute('width', Math.abs(p - from));
-    });
-    const stop = (e) => {
-      box.setAttribute('width', 0);
-      const [p, begun] = [inside(e), from];
-      from = null;
-      return [begun, p];
-    };
-    svg.addEventListener('pointerup', (e) => {
-      if (from === null) return;
-      const [begun, p] = stop(e);
-      if (Math.abs(p - begun) > 5) zoom(x.back(Math.min(begun, p)), x.back(Math.max(begun, p)));
-      else move(x.back(p));
-    });
-    svg.addEventListener('pointercancel', stop);
-    svg.addEventListener('pointerleave', () => from === null && tell(at));
-  }
+  // Dragging is watched where the picture is held: the picture may be drawn anew meanwhile.
+  let from = null;
+  const inside = (e) => Math.max(x(a), Math.min(x(b), e.clientX - holder.getBoundingClientRect().left));
+  const select = (p, width) => {
+    holder.querySelector('.drag').setAttribute('x', p);
+    holder.querySelector('.drag').setAttribute('width', width);
+  };
+  holder.addEventListener('pointerdown', (e) => {
+    if (e.button !== 0 || e.target.closest('a') || !x) return;
+    from = inside(e);
+    holder.setPointerCapture(e.pointerId);
+  });
+  holder.addEventListener('pointermove', (e) => {
+    if (!x) return;
+    const p = inside(e);
+    tell(x.back(p));
+    if (from !== null) select(Math.min(from, p), Math.abs(p - from));
+  });
+  holder.addEventListener('pointerup', (e) => {
+    if (from === null) return;
+    const [p, begun] = [inside(e), from];
+    from = null;
+    select(0, 0);
+    if (Math.abs(p - begun) > 5) zoom(x.back(Math.min(begun, p)), x.back(Math.max(begun, p)));
+    else move(x.back(p));
+  });
+  holder.addEventListener('pointercancel', () => {
+    from = null;
+    select(0, 0);
+  });
+  holder.addEventListener('pointerleave', () => from === null && tell(at));
 
   const bar = (c) => s('rect', { x: 1, y: 1, width: 10, height: 10, class: c });
   replace(node, holder, about,
@@ -208,7 +207,7 @@ function lossSigns(gaps, x, a, b, bottom) {
     const text = more.length > 1 ? `${more.length} losses from ${moment(shownAt(more[0]))}: ${[...new Set(more.map((m) => words(m.cause)))].join(', ')}`
       : `${words(more[0].cause)}, ${moment(shownAt(more[0]))}, seq ${missing(more[0])}, events lost: ${lost(more[0])}`;
     node.setAttribute('aria-label', text);
-    node.append(s('title', null, text), s('rect', { class: 'hit', x: p - 8, y: 14, width: 16, height: 20 }),
+    add(node, s('title', null, text), s('rect', { class: 'hit', x: p - 8, y: 14, width: 16, height: 20 }),
       broken && s('line', { class: 'break-line', x1: p, x2: p, y1: 22, y2: bottom }), missed && !broken ? lossPath(p, 20) : missed ? s('g', null, breakPath(p, 24), lossPath(p, 12)) : breakPath(p, 24));
     if (more.length > 1) node.append(s('text', { class: 'many', x: p + 6, y: 32 }, String(more.length)));
   }
