@@ -24,7 +24,7 @@
 //	api.js             questions, line by line; the token
 //	dom.js text.js     nodes; numbers, times and bytes for people
 //	causes.js          the causes of a loss, and what to do about each
-//	virtual.js         a list of any length, of which only what is seen has nodes
+//	virtual.js         a list of any length, of which only what is seen has nodes; pages.js: its lines, of which only the near ones are held
 //	chart.js           scales, ticks and SVG
 //	now.js …           a view each
 package web

@@ -10,7 +10,7 @@ import (
 func TestManyObjects(t *testing.T) {
 	b := open(t, "#/objects?source=many")
 	b.has(".sums", fmt.Sprintf("%d,000 objects", manyObjects/1000))
-	for _, n := range []int{1000, 3000} {
+	for _, n := range []int{1000, 6000} {
 		b.until(fmt.Sprintf(`(() => {
 			const v = document.querySelector('.virtual');
 			v.scrollTop = v.scrollHeight;
@@ -21,6 +21,10 @@ func TestManyObjects(t *testing.T) {
 		const v = document.querySelector('.virtual');
 		v.scrollTop = 30 * 2000;
 		return [...document.querySelectorAll('.rows .row')].some((r) => r.textContent.includes('many-00002000'));
+	})()`)
+	b.until(`(() => { // its page was let go of
+		document.querySelector('.virtual').scrollTop = 0;
+		return document.querySelector('.rows .row').textContent.includes('many-00000000');
 	})()`)
 	if n := js[int](b, `document.querySelectorAll('.rows .row').length`); n > 100 {
 		t.Errorf("%d rows have nodes", n)
@@ -54,5 +58,25 @@ func TestCancel(t *testing.T) {
 	}
 	if n := js[int](b, `document.querySelectorAll('main > .view').length`); n != 1 {
 		t.Errorf("%d views are shown", n)
+	}
+}
+
+// Pages that are far from what is seen are let go of, and asked for again.
+func TestFarPagesAreForgotten(t *testing.T) {
+	b := open(t, "#/gaps")
+	got := js[string](b, `import('/web/js/pages.js').then(async ({ pages }) => {
+		let asked = 0;
+		const p = pages({ size: 10, kept: 3, mark: (l) => l, changed: () => {}, ask: async (after) => {
+			asked++;
+			const from = after === undefined ? 0 : after + 1;
+			return Array.from({ length: Math.min(10, 95 - from) }, (_, i) => from + i);
+		} });
+		while (!p.done) await p.more();
+		const first = p.line(3);
+		await new Promise((r) => setTimeout(r));
+		return [p.count, asked, String(first), p.line(3), p.line(84), p.line(94) === undefined].join();
+	})`)
+	if want := "95,11,undefined,3,84,true"; got != want {
+		t.Errorf("%s, not %s", got, want)
 	}
 }

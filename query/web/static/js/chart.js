@@ -17,10 +17,11 @@ export function scale(a, b, c, d) {
   return f;
 }
 
-// nice is the smallest of 1, 2, 5 × 10^n that is not below v.
+// nice is the smallest round number that is not below v; its half is one too.
 export function nice(v) {
-  const p = 10 ** Math.floor(Math.log10(Math.max(v, 1)));
-  return [1, 2, 5, 10].map((x) => x * p).find((x) => x >= v);
+  v = Math.max(v, 2);
+  const p = 10 ** Math.floor(Math.log10(v));
+  return [1, 1.6, 2, 3, 4, 5, 6, 8, 10].map((x) => x * p).find((x) => x >= v);
 }
 
 // label of a tick at ms, where ticks are d apart.

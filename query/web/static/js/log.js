@@ -6,7 +6,8 @@ import { lost, missing } from './losses.js';
 import { answering, bytes, empty, medium } from './parts.js';
 import { clock, day, iso, moment, words } from './text.js';
 
-const page = 60; // lines a question
+const page = 150; // lines a question
+const mostPage = 16 * page; // where one message has more events
 
 // logView shows the record of a span in a node. from(ms) begins it at a moment; null: at the beginning of the span.
 export function logView(node, signal, where, inSpan) {
@@ -26,12 +27,21 @@ export function logView(node, signal, where, inSpan) {
       let last = 0;
       const more = h('button', { type: 'button', onclick: () => read() }, 'More');
       const read = async () => {
-        const lines = await all('log', { ...where, from: ms === null ? inSpan.from : iso(ms), to: inSpan.to, limit: page, after: last || undefined }, { signal: mine });
+        let limit = page;
+        let lines;
+        let cut;
         // A message's events are shown together: a page that ends within one leaves it to the next.
-        const cut = lines.length < page || lines[0].offset === lines.at(-1).offset ? lines : lines.filter((l) => l.offset !== lines.at(-1).offset);
-        for (const l of cut) body.append(row(l));
-        last = cut.at(-1)?.offset ?? last;
-        more.hidden = lines.length < page;
+        for (;;) {
+          lines = await all('log', { ...where, from: ms === null ? inSpan.from : iso(ms), to: inSpan.to, limit, after: last || undefined }, { signal: mine });
+          cut = lines.length < limit ? lines : lines.filter((l) => l.offset !== lines.at(-1).offset);
+          if (cut.length > 0 || lines.length === 0 || limit >= mostPage) break;
+          limit *= 4;
+        }
+        const part = cut.length === 0 && lines.length > 0;
+        for (const l of part ? lines : cut) body.append(row(l));
+        if (part) body.append(h('tr', null, h('td', { colspan: 4, class: 'fact' }, `The message at offset ${lines[0].offset} has more events than are shown here.`)));
+        last = (part ? lines : cut).at(-1)?.offset ?? last;
+        more.hidden = lines.length < limit;
         return lines.length;
       };
       await answering(node, mine, async () => {

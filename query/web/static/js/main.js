@@ -97,7 +97,7 @@ const nextTheme = () => theme(themes[(themes.indexOf(document.documentElement.da
 theme(themes.includes(localStorage.getItem('kvjournal.theme')) ? localStorage.getItem('kvjournal.theme') : 'system');
 document.getElementById('theme').addEventListener('click', nextTheme);
 
-// Keys. Those of a view are told by the view, with what they do: {'+': ['zoom in', f]}.
+// Keys. Those of a view are told by the view, with what they do: {'+': ['zoom in', f]}; null: it is another name of one.
 const general = {
   ...Object.fromEntries(listed.map((name, i) => [i + 1, [views[name].title, () => link.go(name)]])),
   '/': ['find an object', () => document.getElementById('find-key').select()],
@@ -112,7 +112,7 @@ function again() {
 }
 
 function showKeys() {
-  const list = (keys) => h('dl', { class: 'keys' }, Object.entries(keys).map(([k, [what]]) => [h('dt', null, h('kbd', null, names[k] ?? k)), h('dd', null, what)]));
+  const list = (keys) => h('dl', { class: 'keys' }, Object.entries(keys).filter(([, [what]]) => what).map(([k, [what]]) => [h('dt', null, h('kbd', null, names[k] ?? k)), h('dd', null, what)]));
   const own = shown && Object.keys(shown.keys).length > 0;
   const dialog = h('dialog', { class: 'box', 'aria-labelledby': 'keys-title', onclose: () => dialog.remove() },
     h('h2', { id: 'keys-title' }, 'Keys'), list(general),

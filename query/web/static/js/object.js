@@ -154,7 +154,7 @@ function eventRow(l, first, open) {
   const t = l.time ?? l.received;
   const ids = [l.seq !== undefined && `${l.epoch}/${l.seq}`, l.event_id !== undefined && `${l.event_id}`].filter(Boolean).join(' · ');
   return h('tr', { class: l.kind === 'mark' ? `mark ${isLoss(l.gap ?? l) ? 'loss-row' : 'break-row'}` : l.kind, onclick: (e) => !e.target.closest('a') && open(`offset:${l.offset}`) },
-    h('td', null, first && h('small', null, day(t), ' '), h('a', { href: '#', title: `offset ${l.offset}`, onclick: (e) => {
+    h('td', null, first && h('small', { class: 'day' }, day(t)), h('a', { href: '#', title: `offset ${l.offset}`, onclick: (e) => {
       e.preventDefault();
       open(`offset:${l.offset}`);
     } }, clock(t))),

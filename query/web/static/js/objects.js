@@ -1,14 +1,16 @@
 // Objects: what was there at a moment, by source, tenant, medium, group and prefix.
-import { all, ask } from './api.js';
+import { all } from './api.js';
 import { h, replace } from './dom.js';
 import * as link from './link.js';
 import { answering, bytes, choice, empty, failure, field, medium, sign, state } from './parts.js';
 import { bytesOf, clock, day, moment, number, printable } from './text.js';
+import { pages } from './pages.js';
 import { list } from './virtual.js';
 
 export const title = 'Objects';
 
 const page = 200; // objects a question
+const keptPages = 25;
 
 // question are the parameters for what a link asks for.
 function question(q) {
@@ -41,52 +43,38 @@ export async function show({ root, q, signal, keys }) {
   const left = h('div', { class: 'list tall' });
   root.append(h('header', { class: 'head' }, h('h1', null, 'Objects'), filters), sums, left);
 
-  const lines = [];
-  let done = false;
-  let busy = false;
   const at = q.get('at');
-  const open = (i) => link.go('object', { ...link.nameValues(lines[i]), at });
+  const open = (i) => lines.line(i) && link.go('object', { ...link.nameValues(lines.line(i)), at });
+  const end = h('p', { class: 'note', role: 'status' });
+  const lines = pages({
+    size: page, kept: keptPages, mark: nameAlone, changed,
+    ask: (after) => all('objects', { ...question(q), limit: page, after: after && JSON.stringify(after) }, { signal }),
+  });
   const rows = list({
     label: 'Objects',
     head: h('div', { role: 'row', class: 'object-row' }, ['Key', 'Tenant', 'Media', 'Certainty', 'Group'].map((t) => h('span', { role: 'columnheader' }, t))),
-    row: (i) => row(lines[i], at),
-    more: () => more(),
+    row: (i) => (lines.line(i) ? row(lines.line(i), at) : h('div', { class: 'object-row away' }, h('span', { role: 'cell' }, '…'))),
+    more: () => lines.more(),
     open,
   });
   signal.addEventListener('abort', rows.stop);
   Object.assign(keys, rows.keys);
-  const end = h('p', { class: 'note', role: 'status' });
 
-  async function more() {
-    if (busy || done) return;
-    busy = true;
-    end.textContent = 'Looking for more …';
-    const from = lines.length;
-    try {
-      const last = lines.at(-1);
-      await ask('objects', { ...question(q), limit: page, after: last && JSON.stringify(nameAlone(last)) }, (line) => lines.push(line), { signal });
-    } catch (e) {
-      if (!signal.aborted) {
-        lines.length = from;
-        done = true;
-        failure(from ? end : left, e, from ? () => {
-          done = false;
-          more();
-        } : () => link.go('objects', { ...values }, true));
-      }
+  // changed shows what came.
+  function changed() {
+    if (signal.aborted) return;
+    if (lines.failed) {
+      failure(lines.count > 0 ? end : left, lines.failed, lines.count > 0 ? lines.retry : () => link.go('objects', values, true));
       return;
-    } finally {
-      busy = false;
     }
-    done = lines.length - from < page;
-    end.textContent = done ? (lines.length > 0 ? `${number(lines.length)} listed, that is all.` : '') : `${number(lines.length)} listed; scroll for more.`;
-    if (lines.length === 0) replace(left, empty('No object fits. Only objects are listed that an event had named by that moment.'));
-    else rows.grown(lines.length);
+    end.textContent = lines.done ? `${number(lines.count)} listed, that is all.` : `${number(lines.count)} listed; scroll for more.`;
+    if (lines.count === 0) replace(left, empty('No object fits. Only objects are listed that an event had named by that moment.'));
+    else rows.grown(lines.count);
   }
 
   count(sums, q, signal);
   replace(left, rows.node, end);
-  await more();
+  await answering(end, signal, () => lines.more(), 'Looking for objects');
   return undefined;
 }
 

@@ -73,7 +73,7 @@ export async function show({ root, q, signal, keys }) {
   const picture = plot(chart, { buckets, byTenant: q.get('by') === 'tenant', signal, zoom: (from, end) => to(from, end, null), move });
   Object.assign(keys, {
     '+': ['zoom in at the moment', () => zoom(0.5)],
-    '=': ['zoom in at the moment', () => zoom(0.5)],
+    '=': [null, () => zoom(0.5)], // + without shift
     '-': ['zoom out', () => zoom(2)],
     ArrowLeft: ['move the moment back', () => beside(-1)],
     ArrowRight: ['move the moment on', () => beside(1)],

@@ -22,6 +22,10 @@ export function list({ label, head, row, more, open }) {
     const kept = new Map();
     for (let i = first; i < last; i++) {
       let node = nodes.get(i);
+      if (node?.classList.contains('away')) { // what was not there may have come
+        node.remove();
+        node = undefined;
+      }
       if (!node) {
         node = row(i);
         node.classList.add('row');
