@@ -70,7 +70,6 @@ func Handler() http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		// Asked again each time, and answered with 304: a page is never of two versions.
 		h.Set("Cache-Control", "no-cache")

@@ -179,6 +179,9 @@ func TestToken(t *testing.T) {
 func TestErrors(t *testing.T) {
 	b := open(t, "#/objects?at=yesterday", "400")
 	b.has(".failure", "RFC 3339")
+	if n := js[int](b, `document.querySelectorAll('.failure').length`); n != 1 {
+		t.Errorf("it is told %d times", n)
+	}
 	b.click("nav a[href='#/gaps']")
 	b.until(`document.querySelectorAll('.rows .gap-row').length >= 2`)
 	b.visit("#/nonsense?x=%ff")

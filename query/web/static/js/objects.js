@@ -93,7 +93,13 @@ function row(line, at) {
 
 // count says how many there are, tenant by tenant.
 const count = (node, q, signal) => answering(node, signal, async (progress) => {
-  const [c] = await all('objects', { ...question(q), count: true }, { signal, progress });
+  let c;
+  try {
+    [c] = await all('objects', { ...question(q), count: true }, { signal, progress });
+  } catch (e) {
+    if (e.status === 400) return; // the list tells what is wrong with the question
+    throw e;
+  }
   const as = c.as_of[0];
   const values = Object.fromEntries(q);
   const several = new Set(c.tenants.map((t) => t.source)).size > 1;

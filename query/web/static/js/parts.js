@@ -72,10 +72,10 @@ export async function answering(node, signal, f, what) {
   }
 }
 
-// failure shows what went wrong, with a way to ask again.
+// failure shows what went wrong, with a way to ask again, but for what was wrong with the question.
 export function failure(node, error, retry) {
   const box = h('div', { class: 'failure', role: 'alert' }, h('p', null, error.message),
-    retry && h('button', { type: 'button', onclick: () => {
+    retry && error.status !== 400 && h('button', { type: 'button', onclick: () => {
       box.remove();
       retry();
     } }, 'Ask again'));
