@@ -41,7 +41,8 @@ func TestHostileNames(t *testing.T) {
 			b.until(`document.querySelectorAll('.lanes rect.present').length === 2`)
 			b.has(".facts", tenant)
 			b.has(".facts", "<b>group</b>")
-			b.has(".answer", "<i>disk</i>")
+			b.has(".answer", `"<i>dsk\u202e"`)
+			b.has(".lanes", `"<i>`)
 			b.until(`document.querySelectorAll('.story li').length > 1`)
 		}
 	}

@@ -48,7 +48,10 @@ var hostileKeys = []struct{ key, shown string }{
 	{strings.Repeat("L", 1<<20), ""},
 }
 
-const hostileTenant = "<script>document.title='owned'</script>"
+const (
+	hostileTenant = "<script>document.title='owned'</script>"
+	hostileMedium = "<i>dsk\u202e"
+)
 
 // world is what is recorded, and a server that tells of it.
 type world struct {
@@ -170,7 +173,7 @@ func writeHostile(w *capture.FileWriter) error {
 	group := "<b>group</b>"
 	for _, k := range hostileKeys {
 		for _, tenant := range []string{"default", hostileTenant} {
-			for _, medium := range []string{"cpu", "<i>disk</i>"} {
+			for _, medium := range []string{"cpu", hostileMedium} {
 				if err := p.send(event.Fields{Type: event.Stored, Tenant: tenant, Medium: medium, Key: k.key, GroupID: &group}); err != nil {
 					return err
 				}

@@ -51,7 +51,7 @@ async function send(path, query, signal) {
     let reply;
     try {
       reply = query.length <= longestQuery
-        ? await fetch(`${path}${query ? `?${query}` : ''}`, { headers, signal })
+        ? await fetch(`${path}${query ? `?${query}` : ''}`, { headers, signal, cache: 'no-store' })
         : await fetch(path, { method: 'POST', headers: { ...headers, 'Content-Type': 'application/x-www-form-urlencoded' }, body: query, signal });
     } catch (e) {
       if (signal?.aborted) throw e;

@@ -3,11 +3,12 @@ import { scale, sized, timeAxis } from './chart.js';
 import { asTable, h, replace, s, table } from './dom.js';
 import { isLoss } from './losses.js';
 import { legend } from './parts.js';
-import { clock, iso, moment, span, whenOf, words } from './text.js';
+import { clock, iso, moment, span, text, whenOf, words } from './text.js';
 
 const lane = 30; // height
 const names = 64; // width of the names
-const mostMedia = 12;
+// mostMedia are drawn.
+export const mostMedia = 12;
 
 // lanes draws into a node. lines are of a history, times their places in ms. move(when) is called as the slider moves, open(when) when
 // a moment is chosen. What it returns is told the moment, as in a link, and the line that it lies at.
@@ -52,7 +53,7 @@ export function lanes(node, { lines, times, signal, move, open }) {
 
   // track is one medium: a bar for each stretch between two lines, and a tick for each event about it.
   function track(name, y, f, width) {
-    const g = s('g', { class: 'track' }, s('text', { x: 0, y: y + 15, class: 'name' }, name.length > 9 ? `${name.slice(0, 8)}…` : name));
+    const g = s('g', { class: 'track' }, s('text', { x: 0, y: y + 15, class: 'name' }, text(name, 9)));
     for (let i = 0; i < lines.length; i++) {
       const m = lines[i].media[name];
       if (!m) continue;
@@ -63,12 +64,12 @@ export function lanes(node, { lines, times, signal, move, open }) {
       const present = m.state === 'present';
       if (to > from) {
         g.append(s('rect', { x: from, width: to - from, y: y + (present ? 2 : 15), height: present ? 18 : 5, class: `${m.state} ${m.certainty}` },
-          s('title', null, `${name}: ${m.state}, ${m.certainty}${m.doubt ? ` (${words(m.doubt.cause)})` : ''}, from ${clock(iso(times[i]))}${j < lines.length ? ` for ${span(times[j] - times[i])}` : ''}`)));
+          s('title', null, `${text(name, 40)}: ${m.state}, ${m.certainty}${m.doubt ? ` (${words(m.doubt.cause)})` : ''}, from ${clock(iso(times[i]))}${j < lines.length ? ` for ${span(times[j] - times[i])}` : ''}`)));
       }
       i = j - 1;
     }
     lines.forEach((l, i) => {
-      if (l.medium === name) g.append(s('path', { class: `event ${l.kind}`, d: l.kind === 'removed' || l.state === 'absent' ? `M${f(times[i]) - 3} ${y - 1}h6l-3 5Z` : `M${f(times[i])} ${y - 2}v24` }, s('title', null, `${l.kind} ${name}, ${l.seq !== undefined ? `seq ${l.epoch}/${l.seq}` : `offset ${l.offset}`}, ${moment(l.time ?? l.received)}`)));
+      if (l.medium === name) g.append(s('path', { class: `event ${l.kind}`, d: l.kind === 'removed' || l.state === 'absent' ? `M${f(times[i]) - 3} ${y - 1}h6l-3 5Z` : `M${f(times[i])} ${y - 2}v24` }, s('title', null, `${l.kind} ${text(name, 40)}, ${l.seq !== undefined ? `seq ${l.epoch}/${l.seq}` : `offset ${l.offset}`}, ${moment(l.time ?? l.received)}`)));
     });
     return g;
   }
@@ -77,7 +78,7 @@ export function lanes(node, { lines, times, signal, move, open }) {
   replace(node, holder, h('div', { class: 'slide' }, h('p', null, h('span', { class: 'note' }, 'At this moment: '), shown), slider),
     legend([rect('present confirmed'), 'present'], [rect('present uncertain'), 'present, uncertain'], [s('rect', { x: 0, y: 6, width: 12, height: 5, class: 'absent confirmed' }), 'absent'],
       [s('rect', { x: 0.5, y: 5.5, width: 11, height: 5, class: 'absent uncertain' }), 'absent, uncertain'], [s('path', { class: 'event stored', d: 'M6 0v12' }), 'stored'], [s('path', { class: 'event removed', d: 'M2 3h8l-4 6Z' }), 'removed'], [s('line', { class: 'mark-line', x1: 6, x2: 6, y1: 0, y2: 12 }), 'loss'], [s('line', { class: 'break-line', x1: 6, x2: 6, y1: 0, y2: 12 }), 'restart or break']),
-    asTable(() => table(['From (UTC)', ...media], lines.map((l, i) => [moment(iso(times[i])), ...media.map((m) => (l.media[m] ? `${l.media[m].state}, ${l.media[m].certainty}` : ''))]))));
+    asTable(() => table(['From (UTC)', ...media.map((m) => text(m, 24))], lines.map((l, i) => [moment(iso(times[i])), ...media.map((m) => (l.media[m] ? `${l.media[m].state}, ${l.media[m].certainty}` : ''))]))));
   draw();
   return {
     moved: (when, i) => {

@@ -3,7 +3,7 @@ import { all } from './api.js';
 import { h, replace } from './dom.js';
 import * as link from './link.js';
 import { lost, missing } from './losses.js';
-import { answering, bytes, empty, medium } from './parts.js';
+import { answering, bytes, empty, failure, medium } from './parts.js';
 import { clock, day, iso, moment, words } from './text.js';
 
 const page = 150; // lines a question
@@ -25,7 +25,7 @@ export function logView(node, signal, where, inSpan) {
       if (mine.aborted) return;
       const body = h('tbody');
       let last = 0;
-      const more = h('button', { type: 'button', onclick: () => read() }, 'More');
+      const more = h('button', { type: 'button', onclick: () => read().catch((e) => mine.aborted || failure(more.parentNode, e)) }, 'More');
       const read = async () => {
         let limit = page;
         let lines;

@@ -1,9 +1,9 @@
 // Object: one object's media over time, each event, the losses that touch it, and the story of what is known at a moment.
 import { all, ask } from './api.js';
 import { h, replace } from './dom.js';
-import { lanes } from './lanes.js';
+import { lanes, mostMedia } from './lanes.js';
 import * as link from './link.js';
-import { answering, bytes, certaintyOf, empty, medium, panel, say, sign, titled } from './parts.js';
+import { answering, bytes, certaintyOf, empty, media, medium, panel, say, sign, titled } from './parts.js';
 import { isLoss, lost } from './losses.js';
 import { clock, day, iso, moment, number, sizeOf, whenOf, words } from './text.js';
 
@@ -159,7 +159,7 @@ function eventRow(l, first, open) {
       open(`offset:${l.offset}`);
     } }, clock(t))),
     h('td', null, whatOf(l)), h('td', { class: 'ids', 'data-label': 'Seq · id' }, ids || `offset ${number(l.offset)}`),
-    h('td', { class: 'after' }, Object.entries(l.media).slice(0, 8).map(([name, m]) => h('span', { class: `has ${m.state} ${m.certainty}`, title: m.doubt ? `doubt: ${words(m.doubt.cause)}` : null }, sign(m.state === 'present', m.certainty), ' ', medium(name), h('span', { class: 'unseen' }, ` ${m.state} ${m.certainty}`)))));
+    h('td', { class: 'after' }, media(l.media, 4)));
 }
 
 function whatOf(l) {
@@ -187,8 +187,9 @@ async function tell(answer, story, asked, signal) {
   replace(answer,
     h('div', { class: `verdict ${a.certainty}` }, sign(a.present, a.certainty), h('div', null, h('strong', null, a.present ? 'present' : 'absent'), ' ', certaintyOf(a.certainty),
       h('p', { class: 'note' }, asked.at ? 'at ' : 'as of ', as.time ? moment(as.time) : moment(as.received), `, offset ${number(as.offset)}`, a.silent && '; the master changes things without an event'))),
-    Object.entries(a.media).map(([name, m]) => h('div', { class: `medium-card ${m.certainty}` }, h('h3', null, sign(m.state === 'present', m.certainty), ' ', medium(name)),
-      h('p', null, m.state, ' ', certaintyOf(m.certainty)), h('p', { class: 'note' }, evidence(m)))));
+    Object.entries(a.media).slice(0, mostMedia).map(([name, m]) => h('div', { class: `medium-card ${m.certainty}` }, h('h3', null, sign(m.state === 'present', m.certainty), ' ', medium(name)),
+      h('p', null, m.state, ' ', certaintyOf(m.certainty)), h('p', { class: 'note' }, evidence(m)))),
+    Object.keys(a.media).length > mostMedia && h('p', { class: 'note' }, `and ${number(Object.keys(a.media).length - mostMedia)} media more`));
   say(`${a.present ? 'present' : 'absent'}, ${a.certainty}, at ${as.time ? moment(as.time) : `offset ${as.offset}`}`);
   replace(story,
     h('ol', { class: 'story' }, out.story.map((x) => h('li', null, x.text, x.offset !== undefined && [' ', h('a', { class: 'ref', href: link.href('timeline', around(x)) }, 'timeline')]))),

@@ -2,7 +2,7 @@
 import { all } from './api.js';
 import { h, replace } from './dom.js';
 import * as link from './link.js';
-import { answering, bytes, choice, empty, failure, field, medium, sign, state } from './parts.js';
+import { answering, bytes, choice, empty, failure, field, media, medium, state } from './parts.js';
 import { bytesOf, clock, day, moment, number, printable } from './text.js';
 import { pages } from './pages.js';
 import { list } from './virtual.js';
@@ -86,7 +86,7 @@ function row(line, at) {
   return h('div', { class: 'object-row' },
     cell('key', h('a', { href: link.href('object', { ...link.nameValues(line), at }) }, bytes(line.object_key_base64, 72))),
     cell('tenant', bytes(line.tenant_id_base64, 24)),
-    cell('media', Object.entries(line.media).slice(0, 4).map(([name, m]) => h('span', { class: `has ${m.state} ${m.certainty}`, title: `${name}: ${m.state}, ${m.certainty}` }, sign(m.state === 'present', m.certainty), ' ', medium(name), h('span', { class: 'unseen' }, ` ${m.state} ${m.certainty}`)))),
+    cell('media', media(line.media, 4)),
     cell('sure', state(line.present, line.certainty)),
     cell('group', line.group_id_base64 !== undefined && bytes(line.group_id_base64, 36)));
 }

@@ -1,6 +1,6 @@
 // Parts that several views show: keys, states, certainties, notes, errors, choices.
 import { h, replace, s } from './dom.js';
-import { bytes64, number, sizeOf, words } from './text.js';
+import { bytes64, number, sizeOf, text, words } from './text.js';
 
 // bytes shows bytes of the stream: at most max characters, kept apart from the direction and the words of what is around.
 export function bytes(base64, max = 80) {
@@ -24,7 +24,14 @@ export const state = (present, certainty) => h('span', { class: `state ${certain
 export const certaintyOf = (certainty) => h('span', { class: `tag ${certainty}` }, certainty);
 
 // medium shows the name of a medium: it is text of the stream too.
-export const medium = (name) => h('bdi', { class: 'medium', dir: 'ltr' }, name.length > 24 ? `${name.slice(0, 23)}…` : name);
+export const medium = (name) => h('bdi', { class: 'medium', dir: 'ltr' }, text(name, 24));
+
+// media shows the state of each medium in short, of at most a few.
+export function media(of, most) {
+  const all = Object.entries(of);
+  return [all.slice(0, most).map(([name, m]) => h('span', { class: `has ${m.state} ${m.certainty}`, title: `${text(name, 40)}: ${m.state}, ${m.certainty}${m.doubt ? ` (${words(m.doubt.cause)})` : ''}` },
+    sign(m.state === 'present', m.certainty), ' ', medium(name), h('span', { class: 'unseen' }, ` ${m.state} ${m.certainty}`))), all.length > most && h('small', null, `and ${number(all.length - most)} more`)];
+}
 
 // cause shows the cause of a loss.
 export const cause = (name) => h('span', { class: 'cause' }, words(name));
@@ -39,11 +46,13 @@ export function panel(title, tools, ...children) {
   return { node, body };
 }
 
-// waiting shows in a node that an answer is awaited, once it takes long; what it returns tells of progress.
-export function waiting(node, what = 'Asking') {
+// waiting shows in a node that an answer is awaited, once it takes long: in words, or, where something is there already, by its
+// looks. What it returns tells of progress.
+function waiting(node, what) {
   const line = h('p', { class: 'waiting', role: 'status' });
   const timer = setTimeout(() => {
-    if (!node.querySelector('.waiting')) node.prepend(line);
+    node.classList.add('busy');
+    if (node.childElementCount === 0) node.prepend(line);
     line.textContent ||= `${what} …`;
   }, 250);
   return {
@@ -52,13 +61,14 @@ export function waiting(node, what = 'Asking') {
     },
     end: () => {
       clearTimeout(timer);
+      node.classList.remove('busy');
       line.remove();
     },
   };
 }
 
 // answering runs f and shows in a node that it waits, or what went wrong. False: it did, or nobody waits any more.
-export async function answering(node, signal, f, what) {
+export async function answering(node, signal, f, what = 'Asking') {
   const w = waiting(node, what);
   try {
     await f(w.progress);

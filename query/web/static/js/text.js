@@ -77,6 +77,9 @@ export function bytes64(base64, max = Infinity) {
   return shorten(`${head}…${tail}`, max);
 }
 
+// text shows text of the stream as bytes64 shows bytes.
+export const text = (t, max) => bytes64(base64Of(t.length > 4 * ends ? t.slice(0, ends) + t.slice(-ends) : t), max);
+
 // sizeOf is how many bytes base64 stands for.
 export const sizeOf = (base64) => (base64.length / 4) * 3 - (base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0);
 
@@ -121,9 +124,9 @@ export function span(ms) {
 
 export const iso = (ms) => new Date(ms).toISOString();
 // day and clock are the two halves of a time, RFC 3339 or ms.
-const text = (t) => (typeof t === 'number' ? iso(t) : t);
-export const day = (t) => (t === undefined ? '' : text(t).slice(0, -14));
-export const clock = (t) => (t === undefined ? '–' : text(t).slice(-13, -1));
+const written = (t) => (typeof t === 'number' ? iso(t) : t);
+export const day = (t) => (t === undefined ? '' : written(t).slice(0, -14));
+export const clock = (t) => (t === undefined ? '–' : written(t).slice(-13, -1));
 export const moment = (t) => (t === undefined ? '–' : `${day(t)} ${clock(t)}`);
 
 // whenOf reads the ms of a moment that is a time; null: it is another kind of moment, or none.
