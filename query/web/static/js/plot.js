@@ -56,7 +56,7 @@ export function plot(node, { buckets, byTenant, signal, zoom, move }) {
       return;
     }
     about.textContent = `${clock(k.begin)} to ${clock(k.end)}: ${number(k.by_type.stored)} stored, ${number(k.by_type.removed)} removed, ${number(k.by_type.cleared)} cleared`
-      + k.gaps.map((g) => ` · ${g.count > 1 ? `${g.count} × ` : ''}${words(g.cause)}${g.lost_events_max !== undefined ? ` (${roughly(g.lost_events_min)}–${roughly(g.lost_events_max)} events lost)` : ''}`).join('');
+      + k.gaps.map((g) => ` · ${g.count > 1 ? `${g.count} × ` : ''}${words(g.cause)}${g.lost_events_max !== undefined ? ` (${lost(g)} events lost)` : ''}`).join('');
   }
 
   // Dragging is watched where the picture is held: the picture may be drawn anew meanwhile.
