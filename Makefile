@@ -20,7 +20,7 @@ ROUNDS ?= 5
 SIZES ?= 1000000,10000000,100000000
 BENCH ?=
 
-.PHONY: help setup build run test lint bench bench-growth benchmarks figures past doubts reconcile crash damage soak fuzz clean
+.PHONY: help setup build run test lint bench bench-growth benchmarks browser figures past doubts reconcile crash damage soak fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,7 @@ setup: ## what the others need: libzmq, pkg-config, modules
 	fi
 	@go mod download
 	@cd bench && go mod download
+	@cd query/web/browsertest && go mod download
 
 build: setup ## build bin/kvjournal and bin/mooncakesim
 	@mkdir -p bin
@@ -49,12 +50,14 @@ test: setup ## the whole test suite, with the race detector
 	go test -race -timeout 15m $(PACKAGES)
 	go test -run Allocates ./index
 	cd bench && go test -timeout 15m ./...
+	@$(MAKE) --no-print-directory browser
 
 lint: setup ## gofmt, go vet, staticcheck
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt: $$bad" >&2; exit 1; }
 	go vet $(PACKAGES)
 	go run $(STATICCHECK) $(PACKAGES)
 	cd bench && go vet ./... && go run $(STATICCHECK) ./...
+	cd query/web/browsertest && go vet ./... && go run $(STATICCHECK) ./...
 
 bench: setup ## beside what could be used instead, ROUNDS=5 in turn: table, bench/results/latest.json and plots
 	cd bench && go run . --rounds $(ROUNDS) $(BENCH)
@@ -64,6 +67,16 @@ bench-growth: setup ## from SIZES=1000000,10000000,100000000 events: what append
 
 benchmarks: setup ## benchmarks of the packages
 	go test -run '^$$' -bench . -benchtime 2s $(PACKAGES)
+
+# chromium comes from the system's package manager; KVJOURNAL_CHROMIUM names another browser of its kind.
+browser: setup ## the page in a real Chromium
+	@if [ -z "$$KVJOURNAL_CHROMIUM" ] && ! command -v chromium >/dev/null; then \
+		command -v apt-get >/dev/null || { echo "chromium is missing: install it, or name one of its kind with KVJOURNAL_CHROMIUM" >&2; exit 1; }; \
+		echo "installing chromium"; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+		$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	fi
+	cd query/web/browsertest && go test -timeout 10m ./...
 
 figures: build ## the product's figures on this machine: flat out, disk, first answer after kill -9
 	bash cmd/kvjournal/packaging/figures.sh
