@@ -33,6 +33,7 @@ const (
 // the journal's records (but for lastClear, which only decides when rows that are dead already are deleted).
 type applier struct {
 	db      *pebble.DB
+	fresh   *fresh // nil: nobody asks
 	batch   *pebble.Batch
 	events  int // not committed yet; a record without events counts as one
 	rows    eventRows
@@ -309,6 +310,26 @@ func (a *applier) full() bool {
 	return a.events >= batchEvents || a.rows.size()+a.batch.Len() >= batchBytes
 }
 
+// write makes the batch be seen.
+func (a *applier) write(offset uint64) error {
+	if a.fresh == nil {
+		return a.db.Apply(a.batch, pebble.NoSync)
+	}
+	a.fresh.begin()
+	defer a.fresh.end()
+	a.rows.touched.forget()
+	if err := a.db.Apply(a.batch, pebble.NoSync); err != nil {
+		return err
+	}
+	at := sourcesAt{a.db, offset, make(map[uint32]*SourceState, len(a.sources))}
+	for id, s := range a.sources {
+		now := *s
+		at.states[id] = &now
+	}
+	a.fresh.tell(at)
+	return nil
+}
+
 // commit writes what was applied up to offset, as one batch.
 func (a *applier) commit(offset uint64) error {
 	if err := a.rows.flush(a.batch); err != nil {
@@ -326,7 +347,7 @@ func (a *applier) commit(offset uint64) error {
 	if err := a.batch.Set([]byte{keyApplied}, binary.BigEndian.AppendUint64(nil, offset), nil); err != nil {
 		return err
 	}
-	if err := a.db.Apply(a.batch, pebble.NoSync); err != nil {
+	if err := a.write(offset); err != nil {
 		return fmt.Errorf("writing the index: %w", err)
 	}
 	if err := a.batch.Close(); err != nil {

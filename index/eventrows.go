@@ -19,6 +19,8 @@ type eventRows struct {
 	arena []byte // keys and values of rows, one behind the other
 	order []rowOrder
 	ranks map[*scope]uint32
+
+	touched touched // by the rows since the last commit
 }
 
 // rowOrder is what is moved about when rows are sorted.
@@ -44,6 +46,7 @@ func (r *eventRows) add(sc *scope, ev *event.Event, e *Evidence) {
 	b := append(append(r.arena, keyHistory), sc.prefix...)
 	text := len(b)
 	b = appendObject(b, ev.Key)
+	r.touched.add(b[row.key+1:])
 	b = appendMedium(b, ev.Medium)
 	row.object = len(b)
 	b = appendPosition(b, e.Position)

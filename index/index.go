@@ -50,6 +50,9 @@ type Index struct {
 
 	generation atomic.Uint64 // how often the database was exchanged
 
+	fresh fresh // the newest state, for views; every write to db lies between its begin and end
+	hot   *hot  // nil: nothing is kept of objects
+
 	a         *applier            // under writing
 	free      chan *journal.Block // blocks to read into, under writing
 	unflushed int
@@ -99,6 +102,9 @@ func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
 		return nil, fmt.Errorf("there is none: %w", ErrRebuild)
 	}
 	x := &Index{dir: j.Dir(), j: j, opts: o, flushedAt: time.Now(), anew: anew}
+	if o.ObjectCache > 0 {
+		x.hot = newHot(&x.fresh, o.ObjectCache)
+	}
 	db, a, err := openDB(context.Background(), path, j, o)
 	if err != nil {
 		return nil, err
@@ -108,10 +114,21 @@ func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
 }
 
 func (x *Index) use(db *pebble.DB, a *applier) {
-	x.db, x.a = db, a
+	x.db = db
+	x.applyWith(a)
+	x.fresh.tell(sourcesAt{})
+	if x.hot != nil {
+		x.hot.reset()
+	}
 	applied, _ := readApplied(db)
 	x.applied.Store(applied)
 	x.unflushed = 0
+}
+
+// applyWith has records be applied by a.
+func (x *Index) applyWith(a *applier) {
+	x.a = a
+	a.fresh, a.rows.touched.hot = &x.fresh, x.hot
 }
 
 // openDB opens the database at path and checks that it fits the journal.
@@ -270,7 +287,7 @@ func (x *Index) catchUp(ctx context.Context, to uint64, progress func(applied ui
 			return false, errors.Join(err, rerr)
 		}
 		x.a.batch.Close()
-		x.a = a
+		x.applyWith(a)
 	}
 	return more, err
 }
@@ -429,7 +446,13 @@ func (x *Index) Follow(ctx context.Context) error {
 func (x *Index) flushIfDue() error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if x.gone != nil || x.unflushed == 0 || time.Since(x.flushedAt) < x.opts.FlushEvery {
+	if x.gone != nil {
+		return nil
+	}
+	if err := x.fresh.drop(); err != nil { // where nothing is applied it would hold tables that are compacted away
+		return err
+	}
+	if x.unflushed == 0 || time.Since(x.flushedAt) < x.opts.FlushEvery {
 		return nil
 	}
 	return x.startFlush()
@@ -468,7 +491,7 @@ func (x *Index) shut(why error) error {
 		return nil
 	}
 	x.gone = why
-	return errors.Join(x.a.batch.Close(), x.db.Close())
+	return errors.Join(x.a.batch.Close(), x.fresh.drop(), x.db.Close())
 }
 
 // Bytes is the size of the index's tables on disk.

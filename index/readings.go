@@ -127,7 +127,9 @@ func (a *applier) correct(s *SourceState, it *pebble.Iterator, scope []byte, e *
 		a.key = appendPosition(k, evidence.Position)
 		return a.batch.Set(a.key, nil, nil)
 	}
-	k := appendMedium(appendObject(append(append(a.key[:0], keyHistory), scope...), e.Key), e.Medium)
+	k := appendObject(append(append(a.key[:0], keyHistory), scope...), e.Key)
+	a.rows.touched.add(k[1:])
+	k = appendMedium(k, e.Medium)
 	medium := len(k)
 	k = appendPosition(k, evidence.Position)
 	a.key = k
@@ -232,7 +234,12 @@ func (v *View) Statuses(source uint32, after, to uint64, back bool, f func(*Sour
 }
 
 // Flagged returns the epochs of a source whose master changes things without an event (R11); nil: none.
+// The map is shared: it is not changed.
 func (v *View) Flagged(source uint32) (map[uint64]bool, error) {
+	return remember(v.state, &v.flags, source, func() (map[uint64]bool, error) { return v.flagged(source) })
+}
+
+func (v *View) flagged(source uint32) (map[uint64]bool, error) {
 	var out map[uint64]bool
 	err := v.eachOffset(keySilent, source, 0, math.MaxUint64, false, func(epoch uint64, _, _ []byte) error {
 		if out == nil {

@@ -161,7 +161,7 @@ func prunedRow(k []byte, horizon uint64) (bool, error) {
 }
 
 func (d *deleter) apply() error {
-	if err := d.x.db.Apply(d.batch, pebble.NoSync); err != nil {
+	if err := d.write(); err != nil {
 		return err
 	}
 	if err := d.batch.Close(); err != nil {
@@ -169,6 +169,16 @@ func (d *deleter) apply() error {
 	}
 	d.batch = d.x.db.NewBatch()
 	return nil
+}
+
+// write makes the batch be seen.
+func (d *deleter) write() error {
+	d.x.fresh.begin()
+	defer d.x.fresh.end()
+	if d.x.hot != nil {
+		d.x.hot.reset()
+	}
+	return d.x.db.Apply(d.batch, pebble.NoSync)
 }
 
 // finish writes what the rows begin with now: all of it is there.

@@ -1,11 +1,11 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"math"
 	"sync"
-
-	"bytes"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -14,19 +14,15 @@ import (
 
 // View is the index at one moment: what is applied later does not show. It is not for concurrent use, and must be closed.
 type View struct {
-	x       *Index
-	snap    *pebble.Snapshot
-	applied uint64
-	base    Base
-	sources map[uint32]*SourceState
+	x      *Index
+	*state // shared with other views
+	*reader
+
 	scans   bool
 	bounds  [][]byte // of tables, read once for Split
 	bounded bool
 
-	history *pebble.Iterator // over the history, reused
-	clears  *pebble.Iterator // over clears and proofs, reused
-	says    *Sayer
-	key     []byte
+	says *Sayer
 
 	sayersMu sync.Mutex
 	sayers   []*Sayer // to close
@@ -40,19 +36,12 @@ func (x *Index) View() (*View, error) {
 		defer x.mu.RUnlock()
 		return nil, x.gone
 	}
-	v := &View{x: x, snap: x.db.NewSnapshot()}
-	var err error
-	if v.applied, err = readApplied(v.snap); err == nil {
-		v.sources, err = readSources(v.snap)
-	}
-	if err == nil {
-		v.base, err = readBaseline(v.snap)
-	}
+	s, err := x.fresh.open(x.db)
 	if err != nil {
-		v.Close()
+		x.mu.RUnlock()
 		return nil, err
 	}
-	return v, nil
+	return &View{x: x, state: s, reader: s.reader()}, nil
 }
 
 // Scans tells that the view will be open for long, so that a rebuilt index is not exchanged in the middle if that can be had.
@@ -65,19 +54,14 @@ func (v *View) Scans() {
 
 // Close gives the view up.
 func (v *View) Close() error {
-	var err error
 	if v.scans {
 		v.x.scans.Add(-1)
 	}
-	for _, it := range []*pebble.Iterator{v.history, v.clears} {
-		if it != nil {
-			err = errors.Join(err, it.Close())
-		}
-	}
+	err := v.state.giveBack(v.reader)
 	for _, s := range v.sayers {
 		err = errors.Join(err, s.close())
 	}
-	err = errors.Join(err, v.snap.Close())
+	err = errors.Join(err, v.x.fresh.release(v.state))
 	v.x.mu.RUnlock()
 	return err
 }
@@ -96,73 +80,6 @@ func (v *View) Source(id uint32) SourceState {
 	return SourceState{}
 }
 
-// Medium is what is known of one medium of an object at a moment: its newest event, if there is one.
-type Medium struct {
-	Name string
-	// Newest is the object's newest event on the medium; Has is false where there is none.
-	Has    bool
-	Newest Evidence
-}
-
-// Object names an object of a source by bytes.
-type Object struct {
-	Source               uint32
-	Backend, Tenant, Key []byte
-}
-
-// Media appends the media that the object was ever seen on at or before the position, each with its newest event there. Cpu
-// and disk are always listed, first.
-func (v *View) Media(dst []Medium, o *Object, at Position) ([]Medium, error) {
-	if v.history == nil {
-		it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}, UseL6Filters: true})
-		if err != nil {
-			return dst, err
-		}
-		v.history = it
-	}
-	v.key = appendObject(appendScope(append(v.key[:0], keyHistory), o.Source, o.Backend, o.Tenant), o.Key)
-	prefix := len(v.key)
-	first := len(dst)
-	dst = append(dst, Medium{Name: "cpu"}, Medium{Name: "disk"})
-
-	it := v.history
-	v.key = appendPosition(append(v.key[:prefix], mediumCPU), at)
-	for ok := it.SeekPrefixGE(v.key); ok; {
-		name, rest, valid := cutMedium(it.Key()[prefix:])
-		if !valid {
-			return dst, errEvidence
-		}
-		p, valid := cutPosition(rest)
-		if !valid {
-			return dst, errEvidence
-		}
-		v.key = appendMedium(v.key[:prefix], []byte(name))
-		if at.Before(p) {
-			// The first row of a medium, and newer than asked: go to the newest that is not.
-			v.key = appendPosition(v.key, at)
-			ok = it.SeekPrefixGE(v.key)
-			continue
-		}
-		e, err := decodeEvidence(it.Value(), p)
-		if err != nil {
-			return dst, err
-		}
-		m := Medium{Name: name, Has: true, Newest: e}
-		switch name {
-		case "cpu":
-			dst[first] = m
-		case "disk":
-			dst[first+1] = m
-		default:
-			dst = append(dst, m)
-		}
-		// The next medium: behind every position of this one.
-		v.key = append(v.key, 0xff)
-		ok = it.SeekPrefixGE(v.key)
-	}
-	return dst, it.Error()
-}
-
 // Cleared returns the newest `cleared` of the object's scope at or before the position.
 func (v *View) Cleared(o *Object, at Position) (Evidence, bool, error) {
 	return v.newest(keyClear, o, at)
@@ -174,44 +91,81 @@ func (v *View) Proof(o *Object, at Position) (Evidence, bool, error) {
 }
 
 func (v *View) newest(space byte, o *Object, at Position) (Evidence, bool, error) {
-	if v.clears == nil {
-		it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: []byte{keyClear}, UpperBound: []byte{keyProof + 1}, UseL6Filters: true})
-		if err != nil {
-			return Evidence{}, false, err
-		}
-		v.clears = it
-	}
 	v.key = appendScope(append(v.key[:0], space), o.Source, o.Backend, o.Tenant)
-	prefix := len(v.key)
-	v.key = appendPosition(v.key, at)
-	if !v.clears.SeekPrefixGE(v.key) {
-		return Evidence{}, false, v.clears.Error()
+	last, err := v.newestOf(v.key)
+	if err != nil || !last.has || !at.Before(last.row.Position) {
+		return last.row, err == nil && last.has, err
 	}
-	p, ok := cutPosition(v.clears.Key()[prefix:])
+	old, err := v.newestAt(appendPosition(v.key, at), len(v.key))
+	return old.row, err == nil && old.has, err
+}
+
+// newestOf is the newest clear or proof of a scope; prefix is its keyspace and the scope.
+func (v *View) newestOf(prefix []byte) (found[Evidence], error) {
+	v.mu.Lock()
+	e, ok := v.state.clears[string(prefix)]
+	v.mu.Unlock()
+	if ok {
+		return e, nil
+	}
+	return remember(v.state, &v.state.clears, string(prefix), func() (found[Evidence], error) {
+		return v.newestAt(prefix, len(prefix))
+	})
+}
+
+// newestAt is the first clear or proof at key or behind it that has the same first prefix bytes.
+func (v *View) newestAt(key []byte, prefix int) (e found[Evidence], err error) {
+	it := v.reader.clears
+	if it == nil {
+		it, err = v.snap.NewIter(&pebble.IterOptions{LowerBound: []byte{keyClear}, UpperBound: []byte{keyProof + 1}, UseL6Filters: true})
+		if err != nil {
+			return e, err
+		}
+		v.reader.clears = it
+	}
+	if !it.SeekPrefixGE(key) {
+		return e, it.Error()
+	}
+	p, ok := cutPosition(it.Key()[prefix:])
 	if !ok {
-		return Evidence{}, false, errEvidence
+		return e, errEvidence
 	}
-	e, err := decodeEvidence(v.clears.Value(), p)
-	return e, err == nil, err
+	e.row, err = decodeEvidence(it.Value(), p)
+	e.has = err == nil
+	return e, err
 }
 
 // Mark returns the newest mark of a source at or before the record at offset.
 func (v *View) Mark(source uint32, offset uint64) (Mark, bool, error) {
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: markKey(source, 0), UpperBound: sourceKey(keyMark, source+1)})
-	if err != nil {
-		return Mark{}, false, err
+	last, err := remember(v.state, &v.marks, source, func() (found[Mark], error) { return v.markBefore(source, math.MaxUint64) })
+	if err == nil && last.has && offset < last.row.From {
+		last, err = v.markBefore(source, offset+1)
 	}
-	defer it.Close()
-	if !it.SeekLT(markKey(source, offset+1)) {
-		return Mark{}, false, it.Error()
-	}
-	m, err := decodeMark(it.Key(), it.Value())
-	return m, err == nil, err
+	return last.row, err == nil && last.has, err
 }
 
-// Backends lists the backends of a source that have a scope of that tenant.
+// markBefore is the newest mark of a source that began before the record at offset.
+func (v *View) markBefore(source uint32, offset uint64) (m found[Mark], err error) {
+	it, err := v.rows(markKey(source, 0), sourceKey(keyMark, source+1))
+	if err != nil {
+		return m, err
+	}
+	defer it.Close()
+	if !it.SeekLT(markKey(source, offset)) {
+		return m, it.Error()
+	}
+	m.row, err = decodeMark(it.Key(), it.Value())
+	m.has = err == nil
+	return m, err
+}
+
+// Backends lists the backends of a source that have a scope of that tenant. The list is shared: it is not changed.
 func (v *View) Backends(source uint32, tenant []byte) ([][]byte, error) {
-	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: sourceKey(keyScope, source), UpperBound: sourceKey(keyScope, source+1)})
+	return remember(v.state, &v.known, string(append(sourceKey(keyScope, source), tenant...)), func() ([][]byte, error) { return v.backends(source, tenant) })
+}
+
+func (v *View) backends(source uint32, tenant []byte) ([][]byte, error) {
+	it, err := v.rows(sourceKey(keyScope, source), sourceKey(keyScope, source+1))
 	if err != nil {
 		return nil, err
 	}

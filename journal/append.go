@@ -108,6 +108,9 @@ func (g *Group) Add(h *Header, frames [][]byte) uint64 {
 			g.note(err)
 			return s, ok
 		})
+		if g.j.clockOf(h.Source).dirty {
+			g.j.wentBack.Store(offset)
+		}
 	}
 	return offset
 }

@@ -178,6 +178,21 @@ func (b *Block) Frames(i int, dst [][]byte, seq *[8]byte) ([][]byte, error) {
 	return b.entries[i].framesOf(b.payload, dst, seq), nil
 }
 
+// FramesOnly is Frames for a reader of one record: where the payload is not unpacked, only the record's part of it is. The frames are valid
+// until the next call, too.
+func (b *Block) FramesOnly(i int, dst [][]byte, seq *[8]byte) ([][]byte, error) {
+	if b.loaded {
+		return b.Frames(i, dst, seq)
+	}
+	e := b.entries[i]
+	p, err := pack.UnpackOne(b.payload[:0], b.stored, int(b.rawLen), i, e.length, b.codec.dec)
+	if err != nil {
+		return dst, &CorruptError{Offset: b.First, What: "payload: " + err.Error()}
+	}
+	b.payload, e.start = p, 0
+	return e.framesOf(p, dst, seq), nil
+}
+
 // Load unpacks the payload, which the first Frames does otherwise: a reader that prefetches calls it.
 func (b *Block) Load() error { return b.load() }
 
@@ -195,7 +210,14 @@ func (b *Block) load() error {
 
 // decode fills b from the stored bytes of the block whose key says first. It copies what it keeps.
 func (b *Block) decode(first uint64, stored []byte, c *codec) error {
-	fail := func(what string) error { return &CorruptError{Offset: first, What: what} }
+	packed, err := b.decodeTable(first, stored, c)
+	b.stored = append(b.stored[:0], packed...)
+	return err
+}
+
+// decodeTable is decode without the payload, which it returns packed, as a part of stored.
+func (b *Block) decodeTable(first uint64, stored []byte, c *codec) ([]byte, error) {
+	fail := func(what string) ([]byte, error) { return nil, &CorruptError{Offset: first, What: what} }
 	if len(stored) < 7 {
 		return fail("block is too short")
 	}
@@ -207,11 +229,11 @@ func (b *Block) decode(first uint64, stored []byte, c *codec) error {
 		if body[0] < blockVersion {
 			return fail(fmt.Sprintf("block version %d, this program reads %d", body[0], blockVersion))
 		}
-		return newer(first, fmt.Sprintf("a block of version %d, this program reads %d", body[0], blockVersion))
+		return nil, newer(first, fmt.Sprintf("a block of version %d, this program reads %d", body[0], blockVersion))
 	}
 	flags := body[1]
 	if flags&^blockTableZstd != 0 {
-		return newer(first, fmt.Sprintf("a block with flags %#x, of which this program knows %#x", flags, blockTableZstd))
+		return nil, newer(first, fmt.Sprintf("a block with flags %#x, of which this program knows %#x", flags, blockTableZstd))
 	}
 	head := varint.Cursor{B: body[2:]}
 	count, tableRaw, tableLen, payloadRaw := head.Uvarint(), head.Uvarint(), head.Uvarint(), head.Uvarint()
@@ -224,15 +246,14 @@ func (b *Block) decode(first uint64, stored []byte, c *codec) error {
 	}
 	b.tableBuf = table
 	b.First, b.rawLen, b.codec = first, payloadRaw, c
-	b.stored = append(b.stored[:0], head.B[tableLen:]...)
 	b.loaded = false
 	b.entries, err = decodeTable(b.entries[:0], table, int(count), int(payloadRaw))
 	var unknown *newerRecord
 	if errors.As(err, &unknown) {
-		return newer(first+uint64(unknown.record), unknown.what)
+		return nil, newer(first+uint64(unknown.record), unknown.what)
 	}
 	if err != nil {
 		return fail(err.Error())
 	}
-	return nil
+	return head.B[tableLen:], nil
 }

@@ -53,6 +53,10 @@ type Journal struct {
 
 	horizon atomic.Pointer[Horizon]
 
+	headers  *recent[uint64, *headers] // by the offset of the block's first record
+	moments  *recent[momentKey, moment]
+	wentBack atomic.Uint64 // offset of the newest record whose publisher time lies before an older one's, since Open
+
 	sealMu     sync.Mutex
 	sealedTo   uint64 // every block that begins below is as large as it gets; under sealMu
 	unsealed   run    // the small blocks from sealedTo on that were seen before; under sealMu
@@ -196,6 +200,7 @@ func openExamined(dir string, s *survey, o Options) (*Journal, error) {
 		dir: dir, opts: o, db: db, guard: guard, clocks: map[uint32]*clock{}, sources: map[uint32]Source{},
 		pending: make(chan commit, outstanding), slots: make(chan struct{}, outstanding),
 		moved: make(chan struct{}), sealWanted: make(chan struct{}, 1),
+		headers: newRecent[uint64, *headers](headersCache), moments: newRecent[momentKey, moment](momentsKept),
 	}
 	j.stopping, j.stop = context.WithCancel(context.Background())
 	if j.codec, err = newCodec(); err == nil {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -139,17 +140,22 @@ type Record struct {
 	Header
 }
 
-func recordOf(b *Block, i int) Record {
-	return Record{Offset: b.First + uint64(i), Header: *b.Header(i)}
-}
-
 // Record returns the record at offset.
 func (j *Journal) Record(offset uint64) (Record, error) {
-	b, err := j.Block(nil, offset)
+	if offset == 0 || offset > j.Durable() {
+		return Record{}, fmt.Errorf("offset %d: %w, it ends at %d", offset, ErrNotFound, j.Durable())
+	}
+	if err := j.pruned(offset); err != nil {
+		return Record{}, err
+	}
+	h, err := j.headersAt(offset)
 	if err != nil {
 		return Record{}, err
 	}
-	return recordOf(b, int(offset-b.First)), nil
+	if offset > h.last() {
+		return Record{}, fmt.Errorf("offset %d: %w", offset, ErrNotFound)
+	}
+	return h.record(int(offset - h.first)), nil
 }
 
 // LastBatch returns the newest message of a source's stream at or before offset; damaged ones count.
@@ -170,15 +176,13 @@ func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool)
 	}
 	defer it.Close()
 	offset = min(offset, j.Durable())
-	var b *Block
 	for more := it.SeekLT(placeKey(source, offset+1)); more; more = it.Prev() {
-		if b, err = j.blockAt(b, last8(it.Key())); err != nil {
+		h, err := j.headersAt(last8(it.Key()))
+		if err != nil {
 			return Record{}, err
 		}
-		for i := int(min(offset, b.Last()) - b.First); i >= 0; i-- {
-			if h := b.Header(i); h.Source == source && ok(h) {
-				return recordOf(b, i), nil
-			}
+		if i := h.lastOf(source, int(min(offset, h.last())-h.first)+1, ok); i >= 0 {
+			return h.record(i), nil
 		}
 	}
 	if err := it.Error(); err != nil {
@@ -190,29 +194,51 @@ func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool)
 // BySeq returns the record of a source's batch by epoch and sequence number. ErrNotFound where it was never received, or is not
 // durable yet, or lies before the horizon.
 func (j *Journal) BySeq(source uint32, epoch, seq uint64) (Record, error) {
-	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: seqKey(source, epoch, 0, 0), UpperBound: sourceKey(keySeq, source+1)})
+	it, err := j.blockOfSeq(source, epoch, seq)
 	if err != nil {
 		return Record{}, err
 	}
 	defer it.Close()
-	if !it.SeekLT(seqKey(source, epoch, seq, math.MaxUint64)) {
-		if err := it.Error(); err != nil {
-			return Record{}, readError(0, err)
-		}
-		return Record{}, ErrNotFound
-	}
-	b, err := j.blockAt(nil, last8(it.Key()))
+	h, err := j.headersFrom(it)
 	if err != nil {
 		return Record{}, err
 	}
-	for i := range b.Len() {
-		h := b.Header(i)
-		if h.Source == source && h.Counts() && h.HasSeq && h.Epoch == epoch && h.Seq == seq &&
-			b.First+uint64(i) <= j.Durable() {
-			return recordOf(b, i), nil
+	i, err := j.findSeq(h.first, h.entries, source, epoch, seq)
+	if err != nil {
+		return Record{}, err
+	}
+	return h.record(i), nil
+}
+
+// blockOfSeq returns an iterator that stands at the block that holds a batch, if any does.
+func (j *Journal) blockOfSeq(source uint32, epoch, seq uint64) (*pebble.Iterator, error) {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyBlock}, UpperBound: sourceKey(keySeq, source+1)})
+	if err != nil {
+		return nil, err
+	}
+	found := it.SeekLT(seqKey(source, epoch, seq, math.MaxUint64)) && bytes.HasPrefix(it.Key(), seqKey(source, epoch, 0, 0)[:13])
+	if found {
+		found = it.SeekLT(blockKey(last8(it.Key()) + 1))
+	}
+	if found && it.Key()[0] == keyBlock {
+		return it, nil
+	}
+	err = it.Error()
+	if it.Close(); err != nil {
+		return nil, readError(0, err)
+	}
+	return nil, ErrNotFound
+}
+
+// findSeq finds a batch among the records of the block that begins at first.
+func (j *Journal) findSeq(first uint64, entries []entry, source uint32, epoch, seq uint64) (int, error) {
+	for i := range entries {
+		h := &entries[i].Header
+		if h.Source == source && h.Counts() && h.HasSeq && h.Epoch == epoch && h.Seq == seq && first+uint64(i) <= j.Durable() {
+			return i, nil
 		}
 	}
-	return Record{}, ErrNotFound
+	return 0, ErrNotFound
 }
 
 // Moment is where a publisher time lies in a source's stream.
@@ -223,43 +249,6 @@ type Moment struct {
 	Next Record
 	// Twice: the publisher's clock passed the time more than once.
 	Twice bool
-}
-
-// At finds the moment of publisher time ms (Unix milliseconds) in a source's stream; a *PrunedError where it lies before the horizon.
-func (j *Journal) At(source uint32, ms int64) (Moment, error) {
-	h := j.Horizon()
-	if clock, ok := h.Clocks[source]; ok && clock > ms {
-		return j.passedAgain(source, ms, &h)
-	}
-	var m Moment
-	end := j.Durable()
-	next, err := j.firstAbove(source, ms)
-	switch {
-	case err == nil && next.Offset <= end:
-		m.Next = next
-	case err != nil && !errors.Is(err, ErrNotFound):
-		return m, err
-	}
-	s, ok, err := j.spanBelow(source, ordinalAfter(ms))
-	if err != nil {
-		return m, err
-	}
-	if ok && ms < s.hi && m.Next.Offset != 0 {
-		m.Last, err = j.lastWhere(source, min(end, s.last), func(h *Header) bool {
-			return h.Counts() && (!h.HasTime || h.Time <= ms)
-		})
-		// A span is in the database before the batch that went back into it is durable.
-		if m.Twice = m.Last.Offset > m.Next.Offset; m.Twice || err != nil && !errors.Is(err, ErrNotFound) {
-			return m, err
-		}
-	}
-	if m.Next.Offset != 0 {
-		end = m.Next.Offset - 1
-	}
-	if m.Last, err = j.LastBatch(source, end); errors.Is(err, ErrNotFound) {
-		err = nil
-	}
-	return m, err
 }
 
 // passedAgain is At for a time that the publisher's clock was above before the horizon: only where it came back to it behind the horizon is
@@ -290,33 +279,34 @@ func ordinalAfter(ms int64) int64 {
 	return ms + 1
 }
 
-// firstAbove returns the first message of a source whose time is above ms.
-func (j *Journal) firstAbove(source uint32, ms int64) (Record, error) {
+// firstAbove finds the first message of a source whose time is above ms.
+func (j *Journal) firstAbove(source uint32, ms int64) (*headers, int, error) {
 	if ms == math.MaxInt64 {
-		return Record{}, ErrNotFound
+		return nil, 0, ErrNotFound
 	}
-	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: timeKey(source, ms+1, 0), UpperBound: sourceKey(keyTime, source+1)})
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyBlock}, UpperBound: sourceKey(keyTime, source+1)})
 	if err != nil {
-		return Record{}, err
+		return nil, 0, err
 	}
 	defer it.Close()
-	if !it.First() {
+	if !it.SeekGE(timeKey(source, ms+1, 0)) {
 		if err := it.Error(); err != nil {
-			return Record{}, readError(0, err)
+			return nil, 0, readError(0, err)
 		}
-		return Record{}, ErrNotFound
+		return nil, 0, ErrNotFound
 	}
-	b, err := j.blockAt(nil, last8(it.Key()))
+	row := bytes.Clone(it.Key())
+	b, err := j.headersOn(it, last8(row))
 	if err != nil {
-		return Record{}, err
+		return nil, 0, err
 	}
-	for i := range b.Len() {
-		h := b.Header(i)
+	for i := range b.entries {
+		h := &b.entries[i].Header
 		if h.Source == source && h.Counts() && h.HasTime && h.Time > ms {
-			return recordOf(b, i), nil
+			return b, i, nil
 		}
 	}
-	return Record{}, &CorruptError{Offset: b.First, What: fmt.Sprintf("its time row says %d, but no record is that late", unordered(binary.BigEndian.Uint64(it.Key()[5:])))}
+	return nil, 0, &CorruptError{Offset: b.first, What: fmt.Sprintf("its time row says %d, but no record is that late", unordered(binary.BigEndian.Uint64(row[5:])))}
 }
 
 // spanBelow returns the newest span of twice-passed time of a source that begins below the given time.

@@ -17,28 +17,38 @@ const maxSmall = 1 << 20
 // Unpack appends the messages of a packed block, one behind the other, to dst. They must be exactly size bytes. It allocates no more than
 // the block's own bytes and size call for.
 func Unpack(dst, packed []byte, size int, z *zstd.Decoder) ([]byte, error) {
-	head := varint.Cursor{B: packed}
-	rawLen, storedLen := head.Uvarint(), head.Uvarint()
-	small := head.Bytes(storedLen)
-	// A raw message stands in small as it is; definitions and numbers come on top, a few bytes per byte of message at most.
-	if head.Bad || rawLen > 4*uint64(size)+maxSmall {
-		return dst, ErrPacked
+	d, err := open(packed, size, z)
+	if err != nil {
+		return dst, err
 	}
-	if storedLen != rawLen {
-		var err error
-		if small, err = z.DecodeAll(small, make([]byte, 0, rawLen)); err != nil || uint64(len(small)) != rawLen {
-			return dst, ErrPacked
-		}
-	}
-	d := decoder{hex: varint.Cursor{B: head.B}, limit: len(dst) + size}
-	if !d.columns(small) {
-		return dst, ErrPacked
-	}
+	d.limit = len(dst) + size
 	dst, ok := d.messages(dst)
 	if !ok || len(dst) != d.limit || !d.used() {
 		return dst, ErrPacked
 	}
 	return dst, nil
+}
+
+// open splits a packed block, of messages of size bytes together, into its columns.
+func open(packed []byte, size int, z *zstd.Decoder) (*decoder, error) {
+	head := varint.Cursor{B: packed}
+	rawLen, storedLen := head.Uvarint(), head.Uvarint()
+	small := head.Bytes(storedLen)
+	// A raw message stands in small as it is; definitions and numbers come on top, a few bytes per byte of message at most.
+	if head.Bad || rawLen > 4*uint64(size)+maxSmall {
+		return nil, ErrPacked
+	}
+	if storedLen != rawLen {
+		var err error
+		if small, err = z.DecodeAll(small, make([]byte, 0, rawLen)); err != nil || uint64(len(small)) != rawLen {
+			return nil, ErrPacked
+		}
+	}
+	d := &decoder{hex: varint.Cursor{B: head.B}}
+	if !d.columns(small) {
+		return nil, ErrPacked
+	}
+	return d, nil
 }
 
 type decoder struct {
@@ -91,36 +101,44 @@ func (d *decoder) used() bool {
 
 func (d *decoder) messages(dst []byte) ([]byte, bool) {
 	for len(d.cols[colForm].B) > 0 {
-		form := d.cols[colForm].Byte()
-		if form == 0 {
-			dst = append(dst, d.cols[colRaw].Bytes(d.cols[colRawLen].Uvarint())...)
-			if d.cols[colRaw].Bad || d.cols[colRawLen].Bad || len(dst) > d.limit {
-				return dst, false
-			}
-			continue
-		}
-		if int(form) > len(d.tails) {
-			return dst, false
-		}
-		tail := d.tails[form-1]
-		d.time = d.cols[colTime].Delta(d.time)
-		n := d.cols[colCount].Uvarint()
-		if n > 0xffff {
-			return dst, false
-		}
-		dst = appendUint(append(dst, tail[0]), d.time)
-		dst = appendArrayHead(dst, int(n))
-		for range n {
-			var ok bool
-			if dst, ok = d.event(dst); !ok {
-				return dst, false
-			}
-		}
-		if dst = append(dst, tail[1:]...); len(dst) > d.limit {
+		var ok bool
+		if dst, ok = d.message(dst); !ok {
 			return dst, false
 		}
 	}
 	return dst, true
+}
+
+// message appends the next message.
+func (d *decoder) message(dst []byte) ([]byte, bool) {
+	form := d.cols[colForm].Byte()
+	if form == 0 {
+		dst = append(dst, d.cols[colRaw].Bytes(d.cols[colRawLen].Uvarint())...)
+		return dst, !d.cols[colRaw].Bad && !d.cols[colRawLen].Bad && len(dst) <= d.limit
+	}
+	tail, n, ok := d.begin(form)
+	if !ok {
+		return dst, false
+	}
+	dst = appendUint(append(dst, tail[0]), d.time)
+	dst = appendArrayHead(dst, n)
+	for range n {
+		if dst, ok = d.event(dst); !ok {
+			return dst, false
+		}
+	}
+	dst = append(dst, tail[1:]...)
+	return dst, len(dst) <= d.limit
+}
+
+// begin reads what stands before a message's events: its tail, its time, and how many they are.
+func (d *decoder) begin(form byte) (tail []byte, events int, ok bool) {
+	if int(form) > len(d.tails) {
+		return nil, 0, false
+	}
+	d.time = d.cols[colTime].Delta(d.time)
+	n := d.cols[colCount].Uvarint()
+	return d.tails[form-1], int(n), n <= 0xffff
 }
 
 // event appends the next event.

@@ -47,6 +47,15 @@ func (c codec) roundTrip(t *testing.T, messages [][]byte) int {
 	if !bytes.Equal(got, append([]byte("before"), want...)) {
 		t.Fatalf("%d messages came back changed", len(messages))
 	}
+	for i := 0; i < len(messages); i += 1 + len(messages)/50 {
+		got, err := UnpackOne([]byte("before"), packed, len(want), i, len(messages[i]), c.dec)
+		if err != nil || string(got) != "before"+string(messages[i]) {
+			t.Fatalf("message %d of %d alone came back changed: %v", i, len(messages), err)
+		}
+	}
+	if _, err := UnpackOne(nil, packed, len(want), len(messages), 0, c.dec); err != ErrPacked {
+		t.Fatalf("a message behind the last: %v", err)
+	}
 	return len(packed)
 }
 

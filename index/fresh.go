@@ -1,0 +1,230 @@
+package index
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// fresh keeps the newest state of the index for the views that are opened until the next write. It keeps two promises:
+//
+//  1. What stands in now is the newest state, whoever looks: a state is put there only if no write was under way from before its
+//     snapshot was taken until then, and it is taken from there before the next write begins.
+//  2. The number of a state says which kept states are not newer than it: those with the same number or a smaller one.
+//
+// A write is whatever changes rows of the open database, however many there are at once: begin comes before it, end behind it.
+type fresh struct {
+	now atomic.Pointer[state] // written under mu
+
+	mu      sync.Mutex
+	writers int    // under way
+	writes  uint64 // begun
+	kept    uint64 // states that were put in now
+	sources sourcesAt
+}
+
+// sourcesAt is where the sources stood when a write had been applied up to an offset, so that a view need not decode them. It is the
+// same as the rows of that offset are.
+type sourcesAt struct {
+	db      *pebble.DB
+	applied uint64
+	states  map[uint32]*SourceState // never changed
+}
+
+// begin takes the newest state away: what is opened from now on is not kept before end.
+func (f *fresh) begin() {
+	f.mu.Lock()
+	f.writers++
+	f.writes++
+	f.mu.Unlock()
+	f.drop()
+}
+
+func (f *fresh) end() {
+	f.mu.Lock()
+	f.writers--
+	f.mu.Unlock()
+}
+
+// tell keeps where the sources stand behind a write.
+func (f *fresh) tell(at sourcesAt) {
+	f.mu.Lock()
+	f.sources = at
+	f.mu.Unlock()
+}
+
+// open returns the newest state, which the caller releases.
+func (f *fresh) open(db *pebble.DB) (*state, error) {
+	f.mu.Lock()
+	if s := f.now.Load(); s != nil {
+		s.refs++
+		f.mu.Unlock()
+		return s, nil
+	}
+	writers, writes, kept, sources := f.writers, f.writes, f.kept, f.sources
+	f.mu.Unlock()
+	s, err := readState(db, &sources)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.refs, s.number = 1, kept
+	if writers == 0 && f.writes == writes && f.now.Load() == nil {
+		f.kept++
+		s.refs, s.number = 2, f.kept
+		f.now.Store(s)
+	}
+	return s, nil
+}
+
+// drop takes the newest state away and closes it as soon as no view uses it.
+func (f *fresh) drop() error {
+	f.mu.Lock()
+	s := f.now.Swap(nil)
+	f.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return f.release(s)
+}
+
+func (f *fresh) release(s *state) error {
+	f.mu.Lock()
+	s.refs--
+	unused := s.refs == 0
+	f.mu.Unlock()
+	if !unused {
+		return nil
+	}
+	return s.close()
+}
+
+// state is what views of the index at one moment share. All of it is a function of the rows.
+type state struct {
+	snap    *pebble.Snapshot
+	applied uint64
+	base    Base
+	sources map[uint32]*SourceState // never changed
+	number  uint64                  // see fresh
+	refs    int                     // under fresh.mu
+
+	mu     sync.Mutex
+	idle   []*reader // of views that were closed
+	marks  map[uint32]found[Mark]
+	flags  map[uint32]map[uint64]bool
+	clears map[string]found[Evidence] // by keyspace and scope
+	known  map[string][][]byte        // backends, by source and tenant
+}
+
+// found is a row that was looked for; has is false where there is none.
+type found[T any] struct {
+	row T
+	has bool
+}
+
+// maxFound bounds what a state remembers of each kind: sources, scopes, tenants. More is read each time.
+const maxFound = 1024
+
+func readState(db *pebble.DB, told *sourcesAt) (*state, error) {
+	s := &state{snap: db.NewSnapshot()}
+	var err error
+	if s.applied, err = readApplied(s.snap); err == nil {
+		if told.db == db && told.applied == s.applied {
+			s.sources = told.states
+		} else {
+			s.sources, err = readSources(s.snap)
+		}
+	}
+	if err == nil {
+		s.base, err = readBaseline(s.snap)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.snap.Close())
+	}
+	return s, nil
+}
+
+func (s *state) close() error {
+	var err error
+	for _, r := range s.idle {
+		err = errors.Join(err, r.close())
+	}
+	return errors.Join(err, s.snap.Close())
+}
+
+// remember returns what is kept in a map of the state under key, or finds and keeps it. What it returns is shared: nobody changes it.
+func remember[K comparable, V any](s *state, in *map[K]V, key K, find func() (V, error)) (V, error) {
+	s.mu.Lock()
+	v, ok := (*in)[key]
+	s.mu.Unlock()
+	if ok {
+		return v, nil
+	}
+	v, err := find()
+	if err != nil {
+		return v, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if *in == nil {
+		*in = map[K]V{}
+	}
+	if len(*in) < maxFound {
+		(*in)[key] = v
+	}
+	return v, nil
+}
+
+// maxIdle is how many readers a state keeps for the next views.
+const maxIdle = 8
+
+// reader are the iterators and buffers of one view.
+type reader struct {
+	history *pebble.Iterator // over the history
+	clears  *pebble.Iterator // over clears and proofs
+	key     []byte
+	medium  []byte
+}
+
+func (s *state) reader() *reader {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.idle)
+	if n == 0 {
+		return &reader{}
+	}
+	r := s.idle[n-1]
+	s.idle = s.idle[:n-1]
+	return r
+}
+
+// giveBack keeps a reader for the next view.
+func (s *state) giveBack(r *reader) error {
+	if !r.failed() {
+		s.mu.Lock()
+		if len(s.idle) < maxIdle {
+			s.idle = append(s.idle, r)
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+	}
+	return r.close()
+}
+
+func (r *reader) failed() bool {
+	return r.history != nil && r.history.Error() != nil || r.clears != nil && r.clears.Error() != nil
+}
+
+func (r *reader) close() error {
+	var err error
+	for _, it := range []*pebble.Iterator{r.history, r.clears} {
+		if it != nil {
+			err = errors.Join(err, it.Close())
+		}
+	}
+	return err
+}

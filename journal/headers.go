@@ -1,0 +1,177 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// headers are those of a block's records. They never change, and are shared by all who read.
+type headers struct {
+	first   uint64
+	entries []entry
+	stored  int    // bytes of the block
+	sum     uint32 // its checksum
+}
+
+func (h *headers) last() uint64 { return h.first + uint64(len(h.entries)) - 1 }
+
+func (h *headers) record(i int) Record {
+	return Record{Offset: h.first + uint64(i), Header: h.entries[i].Header}
+}
+
+// headersCache is how many bytes of headers are kept: those of about 100 blocks that have one event a message, and thousands of those that
+// have 64.
+const headersCache = 16 << 20
+
+// headersFrom are those of the block that the iterator stands at: kept ones, if they are of the same block, or decoded from it. What
+// is kept under an offset may be of fewer records than the sealer has made the block of by now.
+func (j *Journal) headersFrom(it *pebble.Iterator) (*headers, error) {
+	first := last8(it.Key())
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return nil, readError(first, err)
+	}
+	if len(v) >= 4 {
+		sum := binary.LittleEndian.Uint32(v[len(v)-4:])
+		if h, ok := j.headers.get(first); ok && h.stored == len(v) && h.sum == sum {
+			return h, nil
+		}
+	}
+	var b Block
+	if _, err := b.decodeTable(first, v, j.codec); err != nil {
+		return nil, err
+	}
+	h := &headers{first: first, entries: b.entries, stored: len(v), sum: binary.LittleEndian.Uint32(v[len(v)-4:])}
+	size := cap(h.entries) * int(unsafe.Sizeof(entry{}))
+	for i := range h.entries {
+		size += 8 * len(h.entries[i].frames)
+	}
+	j.headers.put(first, h, size)
+	return h, nil
+}
+
+// headersAt are those of the block that holds offset, or, where offset is beyond the last, of the last block. ErrNotFound where no block
+// begins at or before it.
+func (j *Journal) headersAt(offset uint64) (*headers, error) {
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyBlock}, UpperBound: []byte{keyBlock + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	return j.headersOn(it, offset)
+}
+
+// headersOn is headersAt with an iterator over the blocks, and maybe over other rows.
+func (j *Journal) headersOn(it *pebble.Iterator, offset uint64) (*headers, error) {
+	if !it.SeekLT(blockKey(offset + 1)) {
+		if err := it.Error(); err != nil {
+			return nil, readError(offset, err)
+		}
+		return nil, fmt.Errorf("offset %d: %w", offset, ErrNotFound)
+	}
+	return j.headersFrom(it)
+}
+
+// lastOf is the newest record of a source among the first n that ok accepts, -1 where there is none.
+func (h *headers) lastOf(source uint32, n int, ok func(*Header) bool) int {
+	for i := n - 1; i >= 0; i-- {
+		if r := &h.entries[i].Header; r.Source == source && ok(r) {
+			return i
+		}
+	}
+	return -1
+}
+
+// moment is what At found, and what it holds for.
+type moment struct {
+	Moment
+	horizon *Horizon
+	durable uint64
+}
+
+type momentKey struct {
+	source uint32
+	ms     int64
+}
+
+// momentsKept is how many moments are kept, of about half a kilobyte each.
+const momentsKept = 8192
+
+// At finds the moment of publisher time ms (Unix milliseconds) in a source's stream; a *PrunedError where it lies before the horizon.
+//
+// What is found is kept where it stays so: the first message behind the time is durable, and the clock did not pass the time twice. Then only a
+// record of the source that goes back in time can change it, or a prune. wentBack is set before such a record is written; so a moment that was
+// read when all records up to wentBack were durable knows their spans.
+func (j *Journal) At(source uint32, ms int64) (Moment, error) {
+	key, h := momentKey{source, ms}, j.horizon.Load()
+	if m, ok := j.moments.get(key); ok && m.horizon == h && m.durable >= j.wentBack.Load() {
+		return m.Moment, nil
+	}
+	durable := j.Durable()
+	m, stays, err := j.at(source, ms)
+	if err == nil && stays {
+		j.moments.put(key, moment{m, h, durable}, 1)
+	}
+	return m, err
+}
+
+// at is At; stays tells that records behind do not change what it found, unless they go back in time.
+func (j *Journal) at(source uint32, ms int64) (m Moment, stays bool, err error) {
+	h := j.Horizon()
+	if clock, ok := h.Clocks[source]; ok && clock > ms {
+		m, err = j.passedAgain(source, ms, &h)
+		return m, false, err
+	}
+	end := j.Durable()
+	in, i, err := j.firstAbove(source, ms)
+	switch {
+	case err == nil && in.first+uint64(i) <= end:
+		m.Next = in.record(i)
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return m, false, err
+	}
+	s, ok, err := j.spanBelow(source, ordinalAfter(ms))
+	if err != nil {
+		return m, false, err
+	}
+	twice := ok && ms < s.hi
+	if twice && m.Next.Offset != 0 {
+		m.Last, err = j.lastWhere(source, min(end, s.last), func(h *Header) bool {
+			return h.Counts() && (!h.HasTime || h.Time <= ms)
+		})
+		// A span is in the database before the batch that went back into it is durable.
+		if m.Twice = m.Last.Offset > m.Next.Offset; m.Twice || err != nil && !errors.Is(err, ErrNotFound) {
+			return m, false, err
+		}
+	}
+	if m.Next.Offset != 0 {
+		end = m.Next.Offset - 1
+		if k := in.lastOf(source, i, (*Header).Counts); k >= 0 && in.first+uint64(k) > h.Offset {
+			m.Last = in.record(k)
+			return m, !twice, nil
+		}
+	}
+	if m.Last, err = j.LastBatch(source, end); errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return m, err == nil && !twice && m.Next.Offset != 0, err
+}
+
+// BlockOfSeq fills b (nil: a new one) with the block that holds a source's batch, by epoch and sequence number, and returns which of its
+// records it is. Errors as of BySeq.
+func (j *Journal) BlockOfSeq(b *Block, source uint32, epoch, seq uint64) (*Block, int, error) {
+	it, err := j.blockOfSeq(source, epoch, seq)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer it.Close()
+	if b, err = j.blockFrom(it, b); err != nil {
+		return nil, 0, err
+	}
+	i, err := j.findSeq(b.First, b.entries, source, epoch, seq)
+	return b, i, err
+}
