@@ -128,8 +128,8 @@ func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
 		if len(in.Bytes()) == 0 {
 			continue
 		}
-		var q query.Question
-		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
+		q, err := query.ParseQuestion(in.Bytes())
+		if err != nil {
 			return &query.UsageError{Message: fmt.Sprintf("line %d: %v; each line is an object like {\"tenant_id\":\"default\",\"object_key\":\"k\"}", line, err)}
 		}
 		held += len(in.Bytes())
