@@ -51,6 +51,8 @@ does not.
 While less than --min-free is free on the disk, recording pauses: gaps lists what is lost meanwhile as recorder_down. On a disk that is full
 all the same it stalls until there is room. Any other failure of the disk ends it with exit code 1.
 
+Programs ask it over HTTP on --listen: GET /openapi.yaml says what, /metrics is for Prometheus, /readyz for probes. Others than this
+machine's users need a token (--token-file), and who is to have the master read one of --reconcile-token-file.
 
 What is kept is bounded by --keep-bytes, and by --keep if it is given: beyond that the oldest goes, as with kvjournal prune, which says what
 that leaves. Where what stands for objects that are gone takes a quarter of --keep-bytes, they are forgotten, as with prune

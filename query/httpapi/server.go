@@ -167,12 +167,14 @@ func serve(w http.ResponseWriter, r *http.Request, s Source, f answerer) {
 	if err = f(r.Context(), e, r, out); err == nil {
 		err = out.out.Flush()
 	}
-	if err != nil {
-		if h, ok := s.(Healer); ok {
-			err = h.Failed(err)
-		}
-		out.fail(err)
+	if err == nil {
+		out.begin() // an answer without a line has a type too
+		return
 	}
+	if h, ok := s.(Healer); ok {
+		err = h.Failed(err)
+	}
+	out.fail(err)
 }
 
 // progressLine is a line between those of an answer that takes long.
