@@ -20,13 +20,13 @@ ROUNDS ?= 5
 SIZES ?= 1000000,10000000,100000000
 BENCH ?=
 
-.PHONY: help setup build run test lint bench bench-growth benchmarks browser figures past doubts reconcile crash damage soak fuzz clean
+.PHONY: help setup build run test lint bench bench-growth benchmarks browser figures past doubts reconcile crash damage events soak fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-# libzmq and pkg-config come from the system's package manager, modules from Go.
-setup: ## what the others need: libzmq, pkg-config, modules
+# libzmq, pkg-config and curl come from the system's package manager, modules from Go.
+setup: ## what the others need: libzmq, pkg-config, curl, modules
 	@command -v go >/dev/null || { echo "Go is missing: see https://go.dev/doc/install" >&2; exit 1; }
 	@command -v $${CC:-cc} >/dev/null || { echo "a C compiler is missing: apt-get install gcc libc6-dev" >&2; exit 1; }
 	@if ! pkg-config --exists libzmq 2>/dev/null; then \
@@ -35,9 +35,14 @@ setup: ## what the others need: libzmq, pkg-config, modules
 		sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
 		$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq libzmq3-dev pkg-config >/dev/null; \
 	fi
+	@command -v curl >/dev/null || { \
+		command -v apt-get >/dev/null || { echo "curl is missing: the tests run the README's examples" >&2; exit 1; }; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq curl >/dev/null; \
+	}
 	@go mod download
 	@cd bench && go mod download
 	@cd query/web/browsertest && go mod download
+	@cd query/httpapi/openapitest && go mod download
 
 build: setup ## build bin/kvjournal and bin/mooncakesim
 	@mkdir -p bin
@@ -49,6 +54,7 @@ run: build ## record, index and serve; ENDPOINT=tcp://host:5557 MASTER=http://ho
 test: setup ## the whole test suite, with the race detector
 	go test -race -timeout 15m $(PACKAGES)
 	go test -run Allocates ./index
+	cd query/httpapi/openapitest && go test -timeout 15m ./...
 	cd bench && go test -timeout 15m ./...
 	@$(MAKE) --no-print-directory browser
 
@@ -58,6 +64,7 @@ lint: setup ## gofmt, go vet, staticcheck
 	go run $(STATICCHECK) $(PACKAGES)
 	cd bench && go vet ./... && go run $(STATICCHECK) ./...
 	cd query/web/browsertest && go vet ./... && go run $(STATICCHECK) ./...
+	cd query/httpapi/openapitest && go vet ./... && go run $(STATICCHECK) ./...
 
 bench: setup ## beside what could be used instead, ROUNDS=5 in turn: table, bench/results/latest.json and plots
 	cd bench && go run . --rounds $(ROUNDS) $(BENCH)
@@ -94,6 +101,9 @@ crash: setup ## crash and break a directory at POINTS=1000 operations each, then
 	KVJOURNAL_POINTS=$(POINTS) go test -count=1 -timeout 120m -v ./query/internal/storm
 	KVJOURNAL_POINTS=$(POINTS) go test -count=1 -run EachFailure -timeout 120m -v ./query/backup
 	KVJOURNAL_KILLS=$(KILLS) go test -count=1 -run 'Kill9' -timeout 120m -v ./cmd/kvjournal
+
+events: setup ## a consumer of a million server-sent events, killed at random: nothing missed, nothing twice
+	KVJOURNAL_SSE_EVENTS=1000000 go test -count=1 -run 'EventsMissNothing' -timeout 60m -v ./cmd/kvjournal
 
 soak: setup ## HOURS=1 of load, losses, restarts, readings, questions and backups; memory and latencies, plotted in OUT=soak
 	KVJOURNAL_SOAK=$(HOURS)h KVJOURNAL_SOAK_OUT=$(abspath $(OUT)) go test -run '^TestSoak$$' -timeout 0 -v ./cmd/kvjournal

@@ -504,3 +504,13 @@ func (x *Index) Bytes() uint64 {
 	total := x.db.Metrics().Total()
 	return uint64(total.TablesSize)
 }
+
+// Database are the figures of the index's database; nil where it is just being replaced.
+func (x *Index) Database() *pebble.Metrics {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.gone != nil {
+		return nil
+	}
+	return x.db.Metrics()
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -172,6 +173,7 @@ func (g *Group) Commit() error {
 		g.j.failure.CompareAndSwap(nil, &g.err)
 		return g.err
 	}
+	began := time.Now()
 	g.j.slots <- struct{}{}
 	if err := g.j.failed(); err != nil {
 		<-g.j.slots
@@ -183,7 +185,7 @@ func (g *Group) Commit() error {
 		g.j.failure.CompareAndSwap(nil, &err)
 		return err
 	}
-	g.j.pending <- commit{batch: g.batch, upTo: acknowledged{g.j.next - 1, g.j.totals}}
+	g.j.pending <- commit{batch: g.batch, upTo: acknowledged{g.j.next - 1, g.j.totals}, records: g.records, began: began}
 	return nil
 }
 

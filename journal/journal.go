@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -80,6 +81,9 @@ type commit struct {
 	batch *pebble.Batch
 	// upTo is what is durable once the batch is.
 	upTo acknowledged
+	// records of the group, and when its commit began.
+	records int
+	began   time.Time
 }
 
 // outstanding is how many commits may wait for their sync at once. While one is synced the next group grows: with more,
@@ -365,6 +369,9 @@ func (j *Journal) awaitSyncs() {
 		}
 		if j.failure.Load() == nil {
 			j.durable.Store(&c.upTo)
+			if j.opts.Committed != nil {
+				j.opts.Committed(c.records, time.Since(c.began))
+			}
 			j.durableMu.Lock()
 			close(j.moved)
 			j.moved = make(chan struct{})

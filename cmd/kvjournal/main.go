@@ -66,7 +66,7 @@ marked "confirmed" is never wrong about what the publisher had announced by the 
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpFunc(helpOn)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err) })
-	root.AddCommand(newRecord(), newLookup(), newGaps(), newObjects(), newDiff(), newLifetimes(), newStats(), newImport(), newReconcile(), newRebuild(), newPrune(), newVerify(), newRepair(), newBackup(), newRestore(), newVersion(), newLog(), newExport(), newActivity(), newHistory(), newWhy())
+	root.AddCommand(newRecord(), newLookup(), newGaps(), newObjects(), newDiff(), newLifetimes(), newStats(), newImport(), newReconcile(), newRebuild(), newPrune(), newVerify(), newRepair(), newBackup(), newRestore(), newVersion(), newLog(), newExport(), newActivity(), newHistory(), newWhy(), newServe())
 	return root
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/kvjournal/kvjournal/index/mooncake"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 	"github.com/kvjournal/kvjournal/journal/subscribe"
+	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
 )
 
@@ -32,6 +33,8 @@ type recordFlags struct {
 	duration  time.Duration
 	keep      string
 	keepBytes string
+	listen    listenFlags
+	readyLag  uint64
 }
 
 func newRecord() *cobra.Command {
@@ -48,6 +51,8 @@ does not.
 While less than --min-free is free on the disk, recording pauses: gaps lists what is lost meanwhile as recorder_down. On a disk that is full
 all the same it stalls until there is room. Any other failure of the disk ends it with exit code 1.
 
+Programs ask it over HTTP on --listen: GET /openapi.yaml says what, /metrics is for Prometheus, /readyz for probes. Others than this
+machine's users need a token (--token-file), and who is to have the master read one of --reconcile-token-file.
 
 What is kept is bounded by --keep-bytes, and by --keep if it is given: beyond that the oldest goes, as with kvjournal prune, which says what
 that leaves. Where what stands for objects that are gone takes a quarter of --keep-bytes, they are forgotten, as with prune
@@ -83,7 +88,11 @@ that leaves. Where what stands for objects that are gone takes a quarter of --ke
 			if err != nil {
 				return err
 			}
-			return runRecord(cmd, &f, sources, minFree, retention)
+			listen, err := f.listen.config(cmd)
+			if err != nil {
+				return err
+			}
+			return runRecord(cmd, &f, sources, minFree, retention, listen)
 		},
 	}
 	dirFlag(cmd, &f.dir)
@@ -99,6 +108,8 @@ that leaves. Where what stands for objects that are gone takes a quarter of --ke
 	cmd.Flags().StringVar(&f.caFile, "master-ca", "", "PEM file with the certificates that may sign the masters' (default: the system's)")
 	cmd.Flags().StringVar(&f.keep, "keep", "", "how long what was received is kept, as 30d or 12h (default: for ever)")
 	cmd.Flags().StringVar(&f.keepBytes, "keep-bytes", "", "how large journal and index may become together, as 100GB; 0: without bound\n(default: 80 % of the volume)")
+	f.listen.add(cmd)
+	cmd.Flags().Uint64Var(&f.readyLag, "ready-lag", service.DefaultReadyLag, "records that the index may be behind the journal for /readyz to say yes")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end after this time (0: at Ctrl-C)")
 	return cmd
 }
@@ -257,7 +268,7 @@ const memoryLimit = 160 << 20
 // collect all the time, and take the processor from everything else.
 const readingMemory = 64 << 20
 
-func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfig, minFree uint64, retention service.Retention) error {
+func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfig, minFree uint64, retention service.Retention, listen httpapi.Listen) error {
 	ctx := cmd.Context()
 	if f.duration > 0 {
 		var cancel context.CancelFunc
@@ -279,6 +290,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 		Dir: f.dir, Sources: sources, Log: log, Recorder: f.bounds.options(f.bufferMiB << 20), Master: f.master,
 		MinFree:   minFree,
 		Retention: retention,
+		Listen:    listen, ReadyLag: f.readyLag,
 	})
 	if err != nil {
 		return err

@@ -20,7 +20,9 @@ type Feed struct {
 	polls    []continuity.Polls // of the endpoints by number
 	lost     bool               // a loss was seen since the last poll that was answered
 	proof    Proof
-	moved    bool             // what it knows is other than what was saved
+	moved    bool   // what it knows is other than what was saved
+	tally    *Tally // nil: nothing is counted
+	counted  SourceTally
 	due      continuity.Cause // a mark that Begin found due; the next fact carries it, if no message sets one before
 }
 
@@ -75,6 +77,9 @@ func (f *Feed) AddFrom(g *journal.Group, endpoint int, rec *capture.Record, slow
 			f.due = continuity.CauseNone
 		}
 		offset := g.Add(&h, rec.Frames)
+		if f.tally != nil {
+			f.tally.message(&f.counted, &h, size(rec.Frames), f.batch.Events)
+		}
 		if h.Stale {
 			return offset, nil
 		}
@@ -87,6 +92,13 @@ func (f *Feed) AddFrom(g *journal.Group, endpoint int, rec *capture.Record, slow
 		return f.connection(g, endpoint, rec), nil
 	}
 	return 0, fmt.Errorf("record of unknown kind %d", rec.Kind)
+}
+
+func size(frames [][]byte) (n int) {
+	for _, f := range frames {
+		n += len(f)
+	}
+	return n
 }
 
 // connection adds a connection event. A standby's is no doubt, and no record.
@@ -133,6 +145,9 @@ func (f *Feed) own(g *journal.Group, kind journal.Kind, at int64, v continuity.V
 	v.Epoch, v.HasTime, v.Time = max(s.Epoch, 1), s.HasTime, s.Time
 	h := journal.Header{Kind: kind, Source: f.source, Received: at, Verdict: v}
 	offset := g.Add(&h, frames)
+	if f.tally != nil {
+		f.tally.fault(f.source, &v)
+	}
 	f.moved = true
 	f.stand(offset, &h)
 	f.look(0, shortBatch)

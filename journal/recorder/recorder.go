@@ -59,6 +59,7 @@ type Recorder struct {
 	ids      []uint32 // of the feeds
 	lines    []line   // of the subscribers
 	now      atomic.Pointer[stretch]
+	tally    *Tally
 
 	room     Room
 	paused   atomic.Pointer[Pause]
@@ -96,7 +97,7 @@ func New(j *journal.Journal, sources []journal.Source, o Options) (*Recorder, er
 	if err != nil {
 		return nil, fmt.Errorf("starting ZeroMQ: %w", err)
 	}
-	r := &Recorder{j: j, log: o.Log, o: o, native: o.NativeBytes, zctx: zctx, room: o.Room.withDefaults()}
+	r := &Recorder{j: j, log: o.Log, o: o, native: o.NativeBytes, zctx: zctx, room: o.Room.withDefaults(), tally: newTally()}
 	for _, s := range sources {
 		if err := r.add(s); err != nil {
 			return nil, errors.Join(err, zctx.Term())
@@ -117,6 +118,7 @@ func (r *Recorder) add(s journal.Source) error {
 		return err
 	}
 	feed.LimitEvents(r.o.MaxEvents)
+	feed.tally = r.tally
 	for _, endpoint := range s.Endpoints {
 		r.lines = append(r.lines, line{len(r.feeds), s.Number(endpoint), s.Name, endpoint})
 	}

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,11 +19,11 @@ type BackupLine struct {
 
 // backupNow needs no index: a backup of a journal whose index failed is worth having most.
 func backupNow(w http.ResponseWriter, r *http.Request, s Source) {
-	out := &lines{w: w, out: bufio.NewWriterSize(w, 32<<10)}
+	out := newLines(w, r)
 	defer out.out.Flush() // nobody is left to be told if that fails
 	to := r.URL.Query().Get("to")
 	if to == "" {
-		fail(out, http.StatusBadRequest, &query.UsageError{Message: "name the directory that the backup goes to"})
+		out.fail(&query.UsageError{Message: "name the directory that the backup goes to"})
 		return
 	}
 	var pace pacer
@@ -37,7 +36,7 @@ func backupNow(w http.ResponseWriter, r *http.Request, s Source) {
 		_ = out.flush()
 	})
 	if err != nil {
-		fail(out, statusOf(err), err)
+		out.fail(err)
 		return
 	}
 	_ = out.write(BackupLine{Report: report}) // nobody is left to be told if that fails

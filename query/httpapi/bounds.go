@@ -38,9 +38,8 @@ func bounded(h http.Handler, n int) http.Handler {
 			// The server reads what is left of the question: not for ever. A test's reply has no deadline.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience))
 		default:
-			w.Header().Set("Content-Type", ndjson)
-			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintf(w, "{\"error\":\"%d questions are being answered, which is the most at once; ask again\"}\n", n)
+			w.Header().Set("Retry-After", "1")
+			refuse(w, r, ProblemBusy, fmt.Sprintf("%d questions are being answered, which is the most at once; ask again", n))
 		}
 	})
 }

@@ -1,5 +1,20 @@
-// Package httpapi serves the questions of the command line over HTTP, and asks them. A running recorder listens on a unix
-// socket in its data directory that only its owner can open; the command given the same --dir talks to it.
+// Package httpapi serves the questions of the command line over HTTP, and asks them.
 //
-// The JSON is that of the command line, one value a line.
+//	owner    ── DIR/kvjournal.sock ──▶ Handler ─────────────────────────────┐
+//	others   ── --listen ──▶ PublicHandler: Host, rights, compression ──────┼──▶ routes.go ──▶ questions.go ──▶ query.Engine
+//	serve    ── --listen ──▶ PublicFront ──▶ service.Front ──▶ Handler ─────┘
+//
+// A running recorder listens on a unix socket in its data directory that only its owner can open; the command given the same --dir
+// talks to it. Others come by an address (Listen). Both are answered by the same routes:
+//
+//   - The JSON is that of the command line, one value a line; openapi.yaml describes each, and openapitest/ holds them against it.
+//   - An answer is never cut without a word: what fails before the first line is a Problem (RFC 9457), what fails behind it a last line
+//     {"error":…}, and what was read from a directory that a writer claimed meanwhile is not sent (Guarded).
+//   - Others may ask (Read); having a master read takes a right of its own (Reconcile); what writes or deletes files, or names files of the
+//     machine, is the owner's alone (Local).
+//   - The log as server-sent events has positions as ids (events.go), so that nothing is missed and nothing comes twice.
+//
+// Bounds: 256 questions at once and 512 connections, each of socket and address; 256 KiB of header, 24 MiB of a question or of the parameters
+// of one, 65,536 questions of an array, any number of lines; 10 s for a header, 30 s for each piece of a body, 10 min for each piece of an answer to
+// be taken, and for the whole of it where others ask, but for followers.
 package httpapi

@@ -77,17 +77,32 @@ func TestHandlerStatus(t *testing.T) {
 		{s, "POST", "/v1/lookup", "k", 400, `"usage":true`},
 		{s, "POST", "/v1/lookup?at=soon", `{"object_key":"k"}`, 400, "RFC 3339"},
 		{s, "POST", "/v1/lookup", `{"object_key":"k","source":"nobody"}`, 400, "nobody"},
-		{s, "GET", "/v1/lookup", "", 405, ""},
+		{s, "GET", "/v1/lookup?object_key=k", "", 200, `"uncertain"`},
+		{s, "GET", "/v1/lookup", "", 400, "key"},
+		{s, "POST", "/v1/lookup", " [ {\"object_key\":\"k\"}, {\"object_key\":\"l\"}]", 200, `[{"`},
+		{s, "POST", "/v1/lookup", "[]", 200, "[]"},
+		{s, "POST", "/v1/lookup", "[{}]", 400, "object_key"},
+		{s, "DELETE", "/v1/lookup", "", 405, "GET or POST"},
+		{s, "GET", "/healthz", "", 200, "ok"},
+		{s, "GET", "/readyz", "", 200, "ready"},
+		{s, "GET", "/metrics", "", 404, "counts nothing"},
+		{s, "GET", "/v1/log?page=5&limit=3", "", 400, "one of them"},
+		{s, "GET", "/v1/log?after=7/x", "", 400, "OFFSET/EVENT"},
 		{s, "GET", "/v1/gaps", "", 200, ""},
 		{s, "GET", "/v1/gaps?source=nobody", "", 400, "nobody"},
 		{s, "GET", "/v1/stats", "", 200, `"buffer_max_bytes":7`},
 		{s, "GET", "/v1/surplus", "", 404, ""},
 		{broken, "POST", "/v1/lookup", `{"object_key":"k"}`, 503, "the index is away"},
 		{broken, "GET", "/v1/stats", "", 503, `{"error":`},
+		{broken, "GET", "/healthz", "", 200, "ok"},
+		{broken, "GET", "/readyz", "", 503, `"reasons":[{"check":"index","detail":"the index is away"}]`},
 	} {
 		w := request(c.s, c.method, c.target, c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.say) {
 			t.Errorf("%s %s %q: %d %s", c.method, c.target, c.body, w.Code, w.Body)
+		}
+		if kind := w.Header().Get("Content-Type"); c.status >= 400 && kind != "application/problem+json" {
+			t.Errorf("%s %s: %d as %s", c.method, c.target, c.status, kind)
 		}
 		if text := w.Body.String(); c.status < 404 && text != "" && strings.Count(text, "\n") != 1 {
 			t.Errorf("%s %s: not one line: %q", c.method, c.target, text)

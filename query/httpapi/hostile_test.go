@@ -22,7 +22,7 @@ func TestHostileQuestions(t *testing.T) {
 		say                  string
 	}{
 		{"POST", "/v1/lookup", `{"object_key":"` + long + `"}`, 400, "longer than 24 MiB"},
-		{"POST", "/v1/lookup", strings.Repeat("[", 1<<20), 400, "line 1"},
+		{"POST", "/v1/lookup", strings.Repeat("[", 1<<20), 400, "the array is of objects"},
 		{"POST", "/v1/lookup", `{"object_key":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`, 400, "line 1"},
 		{"POST", "/v1/lookup", `{"object_key_base64":"!"}`, 400, "object_key_base64"},
 		{"POST", "/v1/lookup", "{\"object_key\":\"k\"}\n\n[]", 400, "line 3"},

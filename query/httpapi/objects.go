@@ -28,14 +28,15 @@ func flushing(emit Emit) Emit {
 }
 
 // objects answers objects: source, backend_id, tenant_id, at, prefix, group_id, medium, state (present, absent, any), certainty
-// (confirmed, uncertain), count, limit, after. after is a key, or a line of the answer.
+// (confirmed, uncertain), count, limit, after. after is a key, or a line of the answer. With page=N there are at most N lines, and, where
+// there may be more, a last one {"next":"…"}, whose value is what `after` takes to go on; give `at` for pages of one moment.
 func objects(ctx context.Context, e *query.Engine, p *params, progress query.Progress, emit Emit) error {
 	q := query.ObjectsQuestion{
 		Where: p.where(), At: p.when("at", e.Clock()), Prefix: p.bytes("prefix"), Group: p.bytes("group_id"), Medium: p.text("medium"),
 		State: p.choice("state", query.Present, query.Absent, query.AnyState), Certainty: p.choice("certainty", "", query.Confirmed, query.Uncertain),
 		Limit: p.number("limit", 0), After: p.after("after"),
 	}
-	count := p.flag("count")
+	count, page := p.flag("count"), p.page(&q.Limit)
 	if count && (q.Limit > 0 || q.After != nil) {
 		p.bad("count counts all objects: leave out limit and after")
 	}
@@ -50,7 +51,30 @@ func objects(ctx context.Context, e *query.Engine, p *params, progress query.Pro
 		return emit(c)
 	}
 	emit = flushing(emit)
-	return e.Objects(ctx, q, progress, func(l *query.ObjectLine) error { return emit(l) })
+	given, last := uint64(0), []byte(nil)
+	err := e.Objects(ctx, q, progress, func(l *query.ObjectLine) error {
+		if given++; given == page {
+			last = l.AppendJSON(last)
+		}
+		return emit(l)
+	})
+	if err != nil || last == nil {
+		return err
+	}
+	return emit(next{nameOf(last)})
+}
+
+// nameOf is what a line of objects says of the object's name, as `after` takes it.
+func nameOf(line []byte) string {
+	var q query.Question
+	if json.Unmarshal(line, &q) != nil {
+		return string(line) // after takes a line too
+	}
+	b, err := json.Marshal(&q)
+	if err != nil {
+		return string(line)
+	}
+	return string(b)
 }
 
 // after reads the name of an object to go on behind: JSON with its name, or a key.

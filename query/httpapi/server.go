@@ -2,11 +2,8 @@ package httpapi
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -27,6 +24,9 @@ type Source interface {
 	Reconcile(ctx context.Context, source string, r reconcile.Request) (*reconcile.Report, error)
 }
 
+// Guarded is a Source whose answers can be spoilt while they are read: nothing is sent that was read before Undisturbed returned nil.
+type Guarded interface{ Undisturbed() error }
+
 // Healer is a Source that sees to what made a question fail, if it can. Failed returns what the client is told.
 type Healer interface{ Failed(error) error }
 
@@ -37,49 +37,54 @@ const (
 	maxLine    = 24 << 20
 	chunkBytes = 4 << 20
 	ndjson     = "application/x-ndjson"
+	oneJSON    = "application/json" // of an answer that is one value
 )
 
-// Handler serves the questions of the command line:
+// Handler serves the questions of the command line to the owner of the directory, who may do all of it:
 //
-//	POST /v1/lookup?at=WHEN   questions, one JSON object a line; answers likewise, in order
+//	POST /v1/lookup?at=WHEN   questions, one JSON object a line, or an array of them; answers likewise, in order
+//	GET  /v1/lookup?object_key=K&tenant_id=T&at=WHEN   one question, and its answer
 //	GET  /v1/NAME?…           (or POST, with the parameters as its body, where they are long) the questions in questions.go, e.g. /v1/gaps?source=S; with progress=true there are lines
 //	                          {"progress":{"done":…,"total":…}} between those of the answer
+//	GET  /v1/log?…            with Accept: text/event-stream, as server-sent events: see events.go
 //	GET  /v1/stats
 //	POST /v1/reconcile?source=S&audit=B&dry_run=B&snapshot=FILE   lines {"progress":…} and {"begun":h}, at the end the report
 //	POST /v1/backup?to=DIR    lines {"progress":…}, at the end {"report":…} or {"error":…}
 //	POST /v1/prune?keep=D|keep_bytes=N|before=WHEN&forget_removed=B&dry_run=B   lines {"progress":…}, at the end the report
 //	POST /v1/rebuild          lines {"applied":…,"total":…}, at the end {"done":true} or {"error":…}
+//	GET  /healthz, /readyz, /metrics, /openapi.yaml
 //
-// An error before the first line is a status and {"error":…}; behind it, a last line {"error":…}.
+// An error before the first line is a Problem; behind it, a last line {"error":…}. PublicHandler is for others than the owner.
 func Handler(s Source) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/lookup", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, lookup) })
-	for name := range questions {
-		ask := func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, answer(name)) }
-		mux.HandleFunc("GET /v1/"+name, ask)
-		mux.HandleFunc("POST /v1/"+name, ask)
-	}
-	mux.HandleFunc("GET /v1/stats", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, stats(s)) })
-	mux.HandleFunc("POST /v1/reconcile", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, reconcileNow(s)) })
-	mux.HandleFunc("POST /v1/backup", func(w http.ResponseWriter, r *http.Request) { backupNow(w, r, s) })
-	mux.HandleFunc("POST /v1/prune", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, prune) })
-	mux.HandleFunc("POST /v1/rebuild", func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, rebuild(s)) })
-	return bounded(mux, maxQuestions)
+	t := newTable(routes(s))
+	return bounded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if route := t.find(w, r); route != nil {
+			route.serve(w, r)
+		}
+	}), maxQuestions)
 }
 
 // lines writes one JSON value a line, buffered.
 type lines struct {
-	w     http.ResponseWriter
-	out   *bufio.Writer
-	line  []byte
-	begun bool
+	w    http.ResponseWriter
+	r    *http.Request
+	out  *bufio.Writer
+	line []byte
+	// kind is the media type, empty: ndjson.
+	kind string
+	// guard, if not nil, is asked before anything is sent whether what was read can be trusted.
+	guard  func() error
+	spoilt bool // guard said no
+	begun  bool // something was sent
+}
+
+func newLines(w http.ResponseWriter, r *http.Request) *lines {
+	l := &lines{w: w, r: r}
+	l.out = bufio.NewWriterSize(l, 32<<10)
+	return l
 }
 
 func (l *lines) write(v any) error {
-	if !l.begun {
-		l.begun = true
-		l.w.Header().Set("Content-Type", ndjson)
-	}
 	var err error
 	if l.line, err = query.AppendJSON(l.line[:0], v); err != nil {
 		return err
@@ -90,8 +95,26 @@ func (l *lines) write(v any) error {
 
 // Write gives the client so long to take what is sent.
 func (l *lines) Write(b []byte) (int, error) {
+	if l.guard != nil {
+		if err := l.guard(); err != nil {
+			l.spoilt = true
+			return 0, noAnswers{err}
+		}
+	}
+	l.begin()
 	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(takePatience)) // a test's reply has none
 	return l.w.Write(b)
+}
+
+// begin sets the header of what is sent.
+func (l *lines) begin() {
+	if l.begun {
+		return
+	}
+	l.begun = true
+	h := l.w.Header()
+	h.Set("Content-Type", cmp.Or(l.kind, ndjson))
+	h.Set("Cache-Control", "no-store")
 }
 
 // flush sends what was written.
@@ -103,99 +126,55 @@ func (l *lines) flush() error {
 	return err
 }
 
-// failure is the JSON of an error; Usage tells that the question was wrong, not the service.
+// fail ends an answer: with a Problem where nothing was sent, else with a last line.
+func (l *lines) fail(err error) {
+	kind := problemOf(err)
+	spoilt := l.spoilt
+	l.guard = nil
+	switch {
+	case !l.begun:
+		l.begun = true
+		l.out.Reset(l) // what was written of the answer
+		writeProblem(l.w, newProblem(kind, err.Error(), instanceOf(l.r)))
+	case spoilt:
+		panic(http.ErrAbortHandler) // it was cut anywhere: whoever asked must not take it for whole
+	default:
+		// Nobody is left to be told if this fails too.
+		_ = l.write(failure{Error: err.Error(), Usage: kind == ProblemUsage})
+	}
+}
+
+// failure is the JSON of an error behind the first line; Usage tells that the question was wrong, not the service.
 type failure struct {
 	Error string `json:"error"`
 	Usage bool   `json:"usage,omitempty"`
 }
 
-func serve(w http.ResponseWriter, r *http.Request, s Source, f func(context.Context, *query.Engine, *http.Request, *lines) error) {
-	out := &lines{w: w}
-	out.out = bufio.NewWriterSize(out, 32<<10)
+// answerer writes the lines of an answer.
+type answerer = func(context.Context, *query.Engine, *http.Request, *lines) error
+
+func serve(w http.ResponseWriter, r *http.Request, s Source, f answerer) {
+	out := newLines(w, r)
+	if g, ok := s.(Guarded); ok {
+		out.guard = g.Undisturbed
+	}
 	defer out.out.Flush() // nobody is left to be told if that fails
 	e, err := s.Engine()
 	if err != nil {
-		fail(out, http.StatusServiceUnavailable, err)
+		out.fail(noAnswers{err})
 		return
 	}
-	if err := f(r.Context(), e, r, out); err != nil {
-		if h, ok := s.(Healer); ok {
-			err = h.Failed(err)
-		}
-		fail(out, statusOf(err), err)
+	if err = f(r.Context(), e, r, out); err == nil {
+		err = out.out.Flush()
 	}
-}
-
-func statusOf(err error) int {
-	var usage *query.UsageError
-	if errors.As(err, &usage) {
-		return http.StatusBadRequest
+	if err == nil {
+		out.begin() // an answer without a line has a type too
+		return
 	}
-	return http.StatusInternalServerError
-}
-
-func fail(out *lines, status int, err error) {
-	if !out.begun {
-		out.w.Header().Set("Content-Type", ndjson)
-		out.w.WriteHeader(status)
+	if h, ok := s.(Healer); ok {
+		err = h.Failed(err)
 	}
-	// Nobody is left to be told if this fails too.
-	_ = out.write(failure{Error: err.Error(), Usage: status == http.StatusBadRequest})
-}
-
-func lookup(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
-	w, err := query.ParseWhen(r.URL.Query().Get("at"), e.Clock())
-	if err != nil {
-		return err
-	}
-	return EachChunk(newPatientBody(out.w, r), lookupChunk, func(questions []query.Question) error {
-		answers, err := e.Lookup(ctx, questions, w)
-		if err != nil {
-			return err
-		}
-		for _, a := range answers {
-			if err := out.write(a); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// EachChunk reads questions, one JSON object a line, and calls f with up to n at a time. Empty lines are skipped.
-func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
-	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 64<<10), maxLine)
-	var chunk []query.Question
-	line, held := 0, 0
-	for in.Scan() {
-		line++
-		if len(in.Bytes()) == 0 {
-			continue
-		}
-		var q query.Question
-		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
-			return &query.UsageError{Message: fmt.Sprintf("line %d: %v; each line is an object like {\"tenant_id\":\"default\",\"object_key\":\"k\"}", line, err)}
-		}
-		held += len(in.Bytes())
-		if chunk = append(chunk, q); len(chunk) == n || held >= chunkBytes {
-			if err := f(chunk); err != nil {
-				return err
-			}
-			clear(chunk) // the keys can go
-			chunk, held = chunk[:0], 0
-		}
-	}
-	switch err := in.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return &query.UsageError{Message: fmt.Sprintf("line %d: longer than %d MiB", line+1, maxLine>>20)}
-	case err != nil:
-		return fmt.Errorf("line %d: %w", line+1, err)
-	}
-	if len(chunk) > 0 {
-		return f(chunk)
-	}
-	return nil
+	out.fail(err)
 }
 
 // progressLine is a line between those of an answer that takes long.
@@ -223,11 +202,14 @@ func (p *pacer) due(step string) bool {
 	return true
 }
 
-func answer(name string) func(context.Context, *query.Engine, *http.Request, *lines) error {
+func answer(name string) answerer {
 	return func(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
 		values, err := valuesOf(out.w, r)
 		if err != nil {
 			return err
+		}
+		if name == "log" && wantsEvents(r) {
+			return logEvents(ctx, e, r, values, out)
 		}
 		var progress query.Progress
 		if told := time.Now(); values.Get("progress") == "true" {
@@ -252,8 +234,9 @@ func answer(name string) func(context.Context, *query.Engine, *http.Request, *li
 	}
 }
 
-func stats(s Source) func(context.Context, *query.Engine, *http.Request, *lines) error {
+func stats(s Source) answerer {
 	return func(ctx context.Context, e *query.Engine, _ *http.Request, out *lines) error {
+		out.kind = oneJSON
 		st, err := e.Stats(ctx)
 		if err != nil {
 			return err
@@ -270,7 +253,7 @@ type Progress struct {
 	Done    bool   `json:"done,omitempty"`
 }
 
-func rebuild(s Source) func(context.Context, *query.Engine, *http.Request, *lines) error {
+func rebuild(s Source) answerer {
 	return func(ctx context.Context, _ *query.Engine, _ *http.Request, out *lines) error {
 		err := s.Rebuild(ctx, func(applied, total uint64) {
 			// A client that went away is seen by ctx.

@@ -24,5 +24,11 @@
 //	journal  no answer but an error that names offset and file; recording goes on where nothing more is lost by it. Verify finds it, Repair saves
 //	         the rest
 //
+// # Others than the owner
+//
+// Config.Listen answers them over HTTP, and Front does for a directory whoever writes to it (`kvjournal serve`). Metrics (metrics_table.go) are
+// read from what is counted anyway when they are asked for; a commit and an answer cost an observation each, an event a comparison
+// (recorder.Tally).
+//
 // What a recorder keeps is bounded (Retention, retention.go): a background task prunes when it is due.
 package service

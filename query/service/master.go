@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvjournal/kvjournal/index"
@@ -33,6 +34,15 @@ type masters struct {
 	pollers []*poller
 	readers map[int]*mooncake.Client // by the endpoint's number; a listing would hold the pollers' slot
 	runner  *reconcile.Runner
+
+	readings readings
+}
+
+// readings counts the readings of this run.
+type readings struct {
+	held, failed, corrections, contradictions atomic.Uint64
+	to                                        atomic.Uint64 // where the newest that held began
+	at                                        atomic.Int64  // when it ended, Unix ns
 }
 
 // newMasters prepares the masters of a source; nil where it has none.
@@ -78,6 +88,7 @@ func (s *Service) newMasters(source journal.Source, c MasterConfig) (*masters, e
 		Log:    &reconcile.SourceLog{Recorder: s.rec, Source: source.ID, Index: open, From: m.url},
 		Index:  &reconcile.SourceIndex{Source: source.ID, Index: open, Judge: judge.JudgeObjects},
 		Timing: reconcile.Timing{AuditEvery: c.AuditEvery},
+		Ended:  m.readings.ended,
 		Say:    s.log.With("source", source.Name),
 	})
 	return m, nil
@@ -180,7 +191,9 @@ func (s *Service) Reconcile(ctx context.Context, source string, r reconcile.Requ
 	case 0:
 		return nil, &query.UsageError{Message: "no master is known to ask; give record --master http://HOST:9003, or name the source that has one with --source"}
 	case 1:
-		return with[0].runner.Read(ctx, r)
+		report, err := with[0].runner.Read(ctx, r)
+		with[0].readings.ended(report, err)
+		return report, err
 	}
 	return nil, &query.UsageError{Message: "several sources have a master; name one with --source"}
 }

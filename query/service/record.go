@@ -1,12 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +42,10 @@ type Config struct {
 	MinFree uint64
 	// Retention says what is kept.
 	Retention Retention
+	// Listen says where others than the owner of Dir are answered; the zero value: nowhere.
+	Listen httpapi.Listen
+	// ReadyLag is how many records the index may be behind for the service to call itself ready. 0: DefaultReadyLag.
+	ReadyLag uint64
 	// FS; nil: the operating system's.
 	FS  vfs.FS
 	Log *slog.Logger
@@ -60,6 +64,10 @@ type Service struct {
 	roomEvery time.Duration
 	dir       string
 	masters   []*masters
+	recorded  []journal.Source
+	readyLag  uint64
+	metrics   *metrics
+	address   net.Addr // where others are answered, nil: nowhere
 
 	backups  sync.Mutex // held while one is taken
 	counted  query.CountCache
@@ -100,9 +108,11 @@ func Record(ctx context.Context, c Config) (*Service, error) {
 		return usage.AvailBytes, err
 	}}
 	s := &Service{log: c.Log, begun: time.Now(), fs: c.FS, minFree: c.MinFree, roomEvery: c.Recorder.Room.Every, dir: c.Dir, opened: make(chan struct{}), wounds: make(chan wounded, 1), done: make(chan struct{})}
+	s.metrics = newMetrics(s)
+	s.readyLag = cmp.Or(c.ReadyLag, DefaultReadyLag)
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	var err error
-	s.journal, s.cache, err = openJournal(ctx, c.Dir, "kvjournal record", false, Options{FS: c.FS, Log: c.Log}, journal.Options{RoomUntil: s.ctx.Done(), RoomEvery: c.Recorder.Room.Every})
+	s.journal, s.cache, err = openJournal(ctx, c.Dir, "kvjournal record", false, Options{FS: c.FS, Log: c.Log}, journal.Options{RoomUntil: s.ctx.Done(), RoomEvery: c.Recorder.Room.Every, Committed: s.metrics.committed})
 	if err != nil {
 		s.cancel()
 		return nil, err
@@ -126,6 +136,7 @@ func (s *Service) start(c Config) error {
 		}
 		sources = append(sources, src)
 	}
+	s.recorded = sources
 	var err error
 	if s.rec, err = recorder.New(s.journal, sources, c.Recorder); err != nil {
 		return err
@@ -151,24 +162,12 @@ func (s *Service) prepare(c Config, sources []journal.Source) error {
 	if err != nil {
 		return err
 	}
-	answering, stopAnswering := context.WithCancel(context.Background())
-	var questions sync.WaitGroup
-	handler := httpapi.Handler(s)
-	server := &http.Server{
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       time.Minute,
-		BaseContext:       func(net.Listener) context.Context { return answering },
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			questions.Add(1)
-			defer questions.Done()
-			handler.ServeHTTP(w, r)
-		}),
+	server := httpapi.NewServer(s.log)
+	if s.address, err = c.Listen.Start(server, s, s.log); err != nil {
+		unlisten()
+		return errors.Join(err, listener.Close())
 	}
-	s.work.Go(func() {
-		if err := server.Serve(httpapi.LimitConnections(listener, httpapi.MaxConnections)); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("the socket stopped answering; recording goes on", "error", err)
-		}
-	})
+	server.Serve(listener, httpapi.Handler(s), nil, "the socket")
 	indexing, stopIndexing := context.WithCancel(context.Background())
 	s.work.Go(func() { s.keepIndex(indexing) })
 	s.work.Go(func() { s.keepPruned(s.ctx, c.Retention) })
@@ -180,13 +179,7 @@ func (s *Service) prepare(c Config, sources []journal.Source) error {
 		s.err = s.rec.Run(s.ctx)
 		s.cancel()
 		unlisten()
-		closing, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if err := server.Shutdown(closing); err != nil {
-			server.Close()
-		}
-		stopAnswering()
-		questions.Wait() // nobody reads any more
+		server.End()
 		stopIndexing()
 		s.work.Wait()
 		for _, m := range s.masters {
@@ -267,6 +260,9 @@ func (s *Service) Wait() error {
 	<-s.done
 	return s.err
 }
+
+// Address is where others than the owner are answered; nil: nowhere.
+func (s *Service) Address() net.Addr { return s.address }
 
 // Done is closed when the recording has ended.
 func (s *Service) Done() <-chan struct{} { return s.done }
