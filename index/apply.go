@@ -36,7 +36,8 @@ type applier struct {
 	fresh   *fresh // nil: nobody asks
 	batch   *pebble.Batch
 	events  int // not committed yet; a record without events counts as one
-	rows    eventRows
+	rows    *eventRows
+	bulk    *bulk // takes the rows and gives back empty ones; nil: they go into the batch
 	sources map[uint32]*SourceState
 	changed map[uint32]bool
 	scopes  map[string]*scope
@@ -66,7 +67,10 @@ func newApplier(db *pebble.DB, o Options) (*applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &applier{db: db, sources: sources, changed: map[uint32]bool{}, scopes: map[string]*scope{}}
+	a := &applier{db: db, sources: sources, changed: map[uint32]bool{}, scopes: map[string]*scope{}, rows: &eventRows{}, bulk: o.bulk}
+	if a.bulk != nil {
+		a.rows = a.bulk.room()
+	}
 	if a.points, err = readCheckpointer(db, sources, o.CheckpointEvents); err != nil {
 		return nil, err
 	}
@@ -237,6 +241,12 @@ func (a *applier) cleared(sc *scope, e *Evidence, keyed bool, received int64) er
 	if !sc.live || received-sc.lastClear < clearLiveEvery {
 		return nil
 	}
+	if a.bulk != nil {
+		if a.bulk.clear(sc, e.Position) {
+			sc.live, sc.lastClear = false, received
+		}
+		return nil
+	}
 	if err := a.rows.flush(a.batch); err != nil { // the rows before the clear must lie below the deletion
 		return err
 	}
@@ -307,6 +317,9 @@ func (p *Place) time() *int64 {
 
 // full reports whether what was applied should be committed before more is.
 func (a *applier) full() bool {
+	if a.bulk != nil {
+		return a.bulk.isFull(a.rows) || a.batch.Len() >= batchBytes
+	}
 	return a.events >= batchEvents || a.rows.size()+a.batch.Len() >= batchBytes
 }
 
@@ -332,7 +345,7 @@ func (a *applier) write(offset uint64) error {
 
 // commit writes what was applied up to offset, as one batch.
 func (a *applier) commit(offset uint64) error {
-	if err := a.rows.flush(a.batch); err != nil {
+	if err := a.flushRows(); err != nil {
 		return err
 	}
 	for id := range a.changed {
@@ -357,4 +370,13 @@ func (a *applier) commit(offset uint64) error {
 	a.events = 0
 	clear(a.changed)
 	return nil
+}
+
+// flushRows writes the rows of the events, or hands them on.
+func (a *applier) flushRows() (err error) {
+	if a.bulk == nil {
+		return a.rows.flush(a.batch)
+	}
+	a.rows, err = a.bulk.take(a.rows)
+	return err
 }

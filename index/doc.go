@@ -68,6 +68,19 @@
 // deleted from it (trimlive.go), whichever costs less; the rows are the same. An index that was not trimmed yet gives the same answers,
 // and Check allows it the rows that are still to go.
 //
+// # Computed anew
+//
+// A rebuild (rebuild.go), and an import that brings most of the journal (Renew), know all events before the first question comes. Then the rows of
+// events pass no memtable and no compaction: they are sorted outside of the database, run by run, merged, and brought into index.new/ as tables of
+// the lowest level, each written once (bulk.go draws it, spool.go its file). The live rows follow from the merged history. What is
+// made so is the same, key by key, as what the applier writes one by one; Check compares with the latter. It takes about 85 MiB of memory, and beside
+// the tables a spool of about 70 B an event, which goes when it is done. Until index.new/ takes the place of index/, as a whole, a
+// crash or an error leaves the old index as it is.
+//
+// Of 3 million events, on a machine busy with other work, a rebuild takes 3.1 us of processor time an event, all in all: 1.2 to sort runs and
+// spool them, 0.6 to make rows of records, 0.5 to read and unpack blocks, 0.3 to merge, 0.3 to write tables. To apply, flush and
+// compact them in the database took 6.2 us. The tables take 37 B an event, in place of 47 when settled.
+//
 // # What it costs
 //
 // BenchmarkCatchUp, events of a cache's life, 2 cores. Rows of up to 65,536 events are sorted before they are written

@@ -15,10 +15,12 @@ import (
 // is a skiplist that remembers where it inserted last, so sorted rows cost about a third of unsorted ones (doc.go); and of
 // several events of one object and medium only the last makes a live row.
 type eventRows struct {
-	rows  []eventRow
-	arena []byte // keys and values of rows, one behind the other
-	order []rowOrder
-	ranks map[*scope]uint32
+	rows    []eventRow
+	arena   []byte // keys and values of rows, one behind the other
+	order   []rowOrder
+	scopes  []*scope // of the rows
+	numbers map[*scope]uint32
+	recent  uint32 // the scope of the row added last
 
 	touched touched // by the rows since the last commit
 }
@@ -30,71 +32,90 @@ type rowOrder struct {
 	row   uint32
 }
 
-// eventRow is one event. Its history key is arena[key:object:value], object being where the position begins; its value,
-// the evidence, is arena[value:end].
+// eventRow is one event. Its history key is arena[key:value], arena[object:value] of it being the position; its value, the
+// evidence, is arena[value:end].
 type eventRow struct {
-	scope              *scope
 	first              uint64 // the first 8 bytes behind the scope, to decide most comparisons
 	key, object, value int
 	end                int
-	position           Position
-	stored             bool
+	scope              uint32 // its place among the scopes
 }
 
 func (r *eventRows) add(sc *scope, ev *event.Event, e *Evidence) {
-	row := eventRow{scope: sc, key: len(r.arena), position: e.Position, stored: e.Stored}
+	row := r.begin(sc, ev.Key, ev.Medium, e)
+	if e.HasGroup {
+		r.arena = appendGroup(r.arena, ev.Group, ev.Key)
+	}
+	r.finish(row)
+}
+
+// begin writes the key and the evidence of a row, which ends with finish.
+func (r *eventRows) begin(sc *scope, key, medium []byte, e *Evidence) eventRow {
+	row := eventRow{scope: r.number(sc), key: len(r.arena)}
 	b := append(append(r.arena, keyHistory), sc.prefix...)
 	text := len(b)
-	b = appendObject(b, ev.Key)
+	b = appendObject(b, key)
 	r.touched.add(b[row.key+1:])
-	b = appendMedium(b, ev.Medium)
+	b = appendMedium(b, medium)
 	row.object = len(b)
 	b = appendPosition(b, e.Position)
 	row.value = len(b)
-	b = appendEvidence(b, e)
-	if e.HasGroup {
-		b = appendGroup(b, ev.Group, ev.Key)
-	}
-	row.end = len(b)
+	r.arena = appendEvidence(b, e)
 	var first [8]byte
-	copy(first[:], b[text:row.value])
+	copy(first[:], b[text:])
 	row.first = binary.BigEndian.Uint64(first[:])
-	r.arena = b
+	return row
+}
+
+func (r *eventRows) finish(row eventRow) {
+	row.end = len(r.arena)
 	r.rows = append(r.rows, row)
 }
 
-// sort fills order.
-func (r *eventRows) sort() {
-	if r.ranks == nil {
-		r.ranks = map[*scope]uint32{}
+// number is the scope's place among the scopes of the rows.
+func (r *eventRows) number(sc *scope) uint32 {
+	if len(r.scopes) > 0 && r.scopes[r.recent] == sc {
+		return r.recent
 	}
-	clear(r.ranks)
-	var scopes []*scope
-	var last *scope
-	for i := range r.rows {
-		if sc := r.rows[i].scope; sc != last {
-			last = sc
-			if _, known := r.ranks[sc]; !known {
-				r.ranks[sc] = 0
-				scopes = append(scopes, sc)
-			}
+	n, known := r.numbers[sc]
+	if !known {
+		if r.numbers == nil {
+			r.numbers = map[*scope]uint32{}
 		}
+		n = uint32(len(r.scopes))
+		r.numbers[sc] = n
+		r.scopes = append(r.scopes, sc)
 	}
-	slices.SortFunc(scopes, func(a, b *scope) int { return bytes.Compare(a.prefix, b.prefix) })
+	r.recent = n
+	return n
+}
+
+// ranks are the places of the scopes in the order of their prefixes.
+func (r *eventRows) ranks() []uint32 {
+	sorted := make([]uint32, len(r.scopes))
+	for i := range sorted {
+		sorted[i] = uint32(i)
+	}
+	prefix := func(i uint32) []byte { return r.scopes[i].prefix }
+	slices.SortFunc(sorted, func(a, b uint32) int { return bytes.Compare(prefix(a), prefix(b)) })
+	ranks := make([]uint32, len(sorted))
 	rank := uint32(0)
-	for i, sc := range scopes {
-		if i > 0 && !bytes.Equal(sc.prefix, scopes[i-1].prefix) { // a scope that was forgotten meanwhile has two
+	for i, n := range sorted {
+		if i > 0 && !bytes.Equal(prefix(n), prefix(sorted[i-1])) { // a scope that was forgotten meanwhile has two
 			rank++
 		}
-		r.ranks[sc] = rank
+		ranks[n] = rank
 	}
+	return ranks
+}
+
+// sort fills order. Rows of the same key stay in the order in which they were added.
+func (r *eventRows) sort() {
+	ranks := r.ranks()
 	r.order = r.order[:0]
-	last = nil
 	for i := range r.rows {
-		if sc := r.rows[i].scope; sc != last {
-			last, rank = sc, r.ranks[sc]
-		}
-		r.order = append(r.order, rowOrder{r.rows[i].first, rank, uint32(i)})
+		row := &r.rows[i]
+		r.order = append(r.order, rowOrder{row.first, ranks[row.scope], uint32(i)})
 	}
 	slices.SortFunc(r.order, func(a, b rowOrder) int {
 		switch {
@@ -103,7 +124,10 @@ func (r *eventRows) sort() {
 		case a.first != b.first:
 			return cmp.Compare(a.first, b.first)
 		}
-		return bytes.Compare(r.historyKey(a.row), r.historyKey(b.row))
+		if c := bytes.Compare(r.historyKey(a.row), r.historyKey(b.row)); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.row, b.row)
 	})
 }
 
@@ -112,6 +136,8 @@ func (r *eventRows) size() int { return len(r.arena) + len(r.arena)/2 }
 
 func (r *eventRows) historyKey(i uint32) []byte { return r.arena[r.rows[i].key:r.rows[i].value] }
 
+func (r *eventRows) evidence(i uint32) []byte { return r.arena[r.rows[i].value:r.rows[i].end] }
+
 // object is what row i's live key has behind its first byte.
 func (r *eventRows) object(i uint32) []byte { return r.arena[r.rows[i].key+1 : r.rows[i].object] }
 
@@ -119,8 +145,7 @@ func (r *eventRows) object(i uint32) []byte { return r.arena[r.rows[i].key+1 : r
 func (r *eventRows) flush(batch *pebble.Batch) error {
 	r.sort()
 	for _, o := range r.order {
-		row := &r.rows[o.row]
-		if err := batch.Set(r.historyKey(o.row), r.arena[row.value:row.end], nil); err != nil {
+		if err := batch.Set(r.historyKey(o.row), r.evidence(o.row), nil); err != nil {
 			return err
 		}
 	}
@@ -133,21 +158,33 @@ func (r *eventRows) flush(batch *pebble.Batch) error {
 			return err
 		}
 	}
-	r.rows, r.arena = r.rows[:0], r.arena[:0]
-	if cap(r.arena) > 2*batchBytes {
-		r.arena = nil // one message made it so large
-	}
+	r.reset()
 	return nil
 }
 
+func (r *eventRows) reset() {
+	r.rows, r.arena = r.rows[:0], r.arena[:0]
+	if cap(r.arena) > 2*max(batchBytes, runBytes) {
+		r.arena = nil // one message made it so large
+	}
+	clear(r.scopes) // else those that are forgotten would be kept
+	r.scopes, r.recent = r.scopes[:0], 0
+	clear(r.numbers)
+}
+
+// live writes the live row of a history row, and overwrites the key of that.
 func (r *eventRows) live(batch *pebble.Batch, row *eventRow) error {
+	p, ok := cutPosition(r.arena[row.object:row.value])
+	if !ok {
+		return errEvidence
+	}
 	key := r.arena[row.key:row.object]
 	key[0] = keyLive
-	if !row.stored {
+	if r.arena[row.value]&evStored == 0 {
 		return batch.Delete(key, nil)
 	}
-	var p [2 * binary.MaxVarintLen64]byte
-	return batch.Set(key, appendLive(p[:0], row.position), nil)
+	var value [2 * binary.MaxVarintLen64]byte
+	return batch.Set(key, appendLive(value[:0], p), nil)
 }
 
 // appendLive appends the value of a live row.

@@ -405,6 +405,9 @@ func (x *Index) commit(offset uint64) error {
 		return err
 	}
 	x.applied.Store(offset)
+	if x.a.bulk != nil {
+		return nil // what is not whole is not kept
+	}
 	due := x.opts.FlushEvents
 	if offset < x.j.Durable() {
 		// Behind the journal, what a crash would repeat is little beside what is still to do, and larger tables cost less.

@@ -124,34 +124,41 @@ const (
 
 func appendObject(dst, key []byte) []byte {
 	if len(key) >= 2*packedBytes {
-		n := len(dst)
-		dst = append(dst, objectPacked)
-		i := 0
-		for ; i < 2*packedBytes; i += 2 {
-			hi, lo := hexDigit(key[i]), hexDigit(key[i+1])
-			if hi|lo > 15 {
-				break
-			}
-			dst = append(dst, hi<<4|lo)
+		var packed [packedBytes]byte
+		if packHex(&packed, key) {
+			return appendText(append(append(dst, objectPacked), packed[:]...), key[2*packedBytes:])
 		}
-		if i == 2*packedBytes {
-			return appendText(dst, key[i:])
-		}
-		dst = dst[:n]
 	}
 	return appendText(append(dst, objectPlain), key)
 }
 
-// hexDigit is the value of a lower-case hex digit, 255 where c is none.
-func hexDigit(c byte) byte {
-	switch {
-	case c-'0' <= 9:
-		return c - '0'
-	case c-'a' <= 5:
-		return c - 'a' + 10
+// packHex packs the digits that a key of 64 bytes or more begins with, two a byte, and reports whether all are.
+func packHex(dst *[packedBytes]byte, key []byte) bool {
+	key = key[:2*packedBytes]
+	bad := hexDigit(key[0])
+	if bad > 15 {
+		return false // most others show it here
 	}
-	return 255
+	for i := range dst {
+		hi, lo := hexDigits[key[2*i]], hexDigits[key[2*i+1]]
+		bad |= hi | lo
+		dst[i] = hi<<4 | lo
+	}
+	return bad <= 15
 }
+
+func hexDigit(c byte) byte { return hexDigits[c] }
+
+// hexDigits maps a byte to its value as a lower-case hex digit, 255 where it is none.
+var hexDigits = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 255
+	}
+	for i, c := range "0123456789abcdef" {
+		t[c] = byte(i)
+	}
+	return t
+}()
 
 // appendObjectKey appends the key that b holds whole, as appendObject wrote it.
 func appendObjectKey(dst, b []byte) []byte {

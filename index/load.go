@@ -7,12 +7,9 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal"
-	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
 // begin fills a fresh database, at path, with the rows of the journal's baseline, if it has one: all or, after a crash, none. They
@@ -35,16 +32,19 @@ func begin(ctx context.Context, db *pebble.DB, path string, j *journal.Journal, 
 	case h.Format != formatVersion:
 		return horizonError(&h)
 	}
-	l := loader{db: db, o: o, dir: path + ".rows"}
-	if err := o.FS.RemoveAll(l.dir); err != nil {
-		return fmt.Errorf("removing the rest of an earlier rebuild: %w", err)
+	l := loader{db: db, o: o, dir: path + rowsSuffix}
+	if o.bulk != nil {
+		l.dir = o.FS.PathJoin(o.bulk.dir, "baseline")
 	}
-	if err := datadir.MakePrivate(o.FS, l.dir); err != nil {
+	if err := freshFolder(o.FS, l.dir); err != nil {
 		return err
 	}
 	err = j.EachBaseline(ctx, l.row)
 	if err == nil {
 		err = l.finish(ctx)
+	}
+	if err == nil && o.bulk != nil {
+		err = o.bulk.endRun(0)
 	}
 	for _, t := range []*tableWriter{&l.rows, &l.live} {
 		t.abandon()
@@ -66,6 +66,7 @@ type loader struct {
 	paths      []string
 	rows, live tableWriter
 	medium     []byte // of the history row before: its key up to the position
+	behind     bool   // of a bulk: a row behind the history was met
 }
 
 // tableWriter is a table being written.
@@ -80,8 +81,17 @@ func (t *tableWriter) abandon() {
 	}
 }
 
-// row takes the next row of the baseline; live rows follow from those of the history.
+// row takes the next row of the baseline; live rows follow from those of the history, which are left to a bulk where there is one.
 func (l *loader) row(key, value []byte) error {
+	if key[0] == keyHistory && l.o.bulk != nil {
+		return l.o.bulk.addBaseline(key, value)
+	}
+	if key[0] > keyHistory && l.o.bulk != nil && !l.behind {
+		l.behind = true // no table spans the history
+		if err := l.close(&l.rows); err != nil {
+			return err
+		}
+	}
 	if key[0] > keyLive && len(l.medium) > 0 {
 		// No table spans the live rows, which have their own.
 		l.medium = l.medium[:0]
@@ -120,14 +130,12 @@ const loadedTable = 8 << 20
 func (l *loader) set(t *tableWriter, key, value []byte) error {
 	if t.w == nil {
 		path := l.o.FS.PathJoin(l.dir, fmt.Sprintf("%d.sst", len(l.paths)))
-		f, err := datadir.Private(l.o.FS).Create(path, vfs.WriteCategoryUnspecified)
+		w, err := l.o.createTable(path, l.db)
 		if err != nil {
 			return err
 		}
 		l.paths = append(l.paths, path)
-		p := l.o.pebble(l.o.FS, false)
-		p.EnsureDefaults()
-		t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), p.MakeWriterOptions(len(p.Levels)-1, l.db.TableFormat()))
+		t.w = w
 	}
 	if err := t.w.Set(key, value); err != nil {
 		return err

@@ -113,6 +113,10 @@ type Options struct {
 	RoomEvery time.Duration
 
 	background *datadir.Background // of this index, in all its databases
+	bulk       *bulk               // of a database that is computed anew: takes its history
+	renew      uint64              // see renewEvents; tests make it small
+	runBytes   int                 // see runBytes; tests make it small
+	tableBytes int                 // see tableBytes; tests make it small
 }
 
 func (o Options) withDefaults() Options {
@@ -139,6 +143,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.renew == 0 {
+		o.renew = renewEvents
+	}
+	if o.runBytes == 0 {
+		o.runBytes = runBytes
+	}
+	if o.tableBytes == 0 {
+		o.tableBytes = tableBytes
 	}
 	if o.background == nil {
 		o.background = datadir.NewBackground(o.Log, "index")

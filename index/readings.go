@@ -90,17 +90,19 @@ func (a *applier) part(b *journal.Block, i int, h *journal.Header, s *SourceStat
 	if s.Reading == nil || s.Reading.Offset != p.Begun {
 		return &journal.CorruptError{Offset: offset, What: errReading.Error()}
 	}
-	if err := a.commit(offset - 1); err != nil { // what is read must be written
-		return err
+	var it *pebble.Iterator
+	if a.bulk == nil {
+		if err := a.commit(offset - 1); err != nil { // what is read must be written
+			return err
+		}
+		a.changed[h.Source] = true
+		if it, err = a.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}}); err != nil {
+			return err
+		}
+		defer it.Close()
 	}
-	a.changed[h.Source] = true
-	it, err := a.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	scope := appendScope(nil, h.Source, p.Backend, p.Tenant)
-	if err := a.batch.Set(append([]byte{keyScope}, scope...), nil, nil); err != nil {
+	sc := &scope{prefix: appendScope(nil, h.Source, p.Backend, p.Tenant)}
+	if err := a.batch.Set(append([]byte{keyScope}, sc.prefix...), nil, nil); err != nil {
 		return err
 	}
 	evidence := s.readingEvidence()
@@ -113,27 +115,31 @@ func (a *applier) part(b *journal.Block, i int, h *journal.Header, s *SourceStat
 			return nil
 		}
 		a.events++
-		if err := a.correct(s, it, scope, &e, &evidence); err != nil {
+		if err := a.correct(s, it, sc, &e, &evidence); err != nil {
 			return err
 		}
 	}
 }
 
-// correct writes one entry of a reading.
-func (a *applier) correct(s *SourceState, it *pebble.Iterator, scope []byte, e *reading.Entry, evidence *Evidence) error {
+// correct writes one entry of a reading; it, over the history, is nil where a bulk takes the rows, which finds out by itself what is there.
+func (a *applier) correct(s *SourceState, it *pebble.Iterator, sc *scope, e *reading.Entry, evidence *Evidence) error {
 	if e.What == reading.Unsaid {
 		s.Excepted++
-		k := appendObject(append(append(a.key[:0], keyException), scope...), e.Key)
+		k := appendObject(append(append(a.key[:0], keyException), sc.prefix...), e.Key)
 		a.key = appendPosition(k, evidence.Position)
 		return a.batch.Set(a.key, nil, nil)
 	}
-	k := appendObject(append(append(a.key[:0], keyHistory), scope...), e.Key)
+	evidence.Stored = e.What == reading.Present
+	if it == nil {
+		a.rows.finish(a.rows.begin(sc, e.Key, e.Medium, evidence))
+		return nil
+	}
+	k := appendObject(append(append(a.key[:0], keyHistory), sc.prefix...), e.Key)
 	a.rows.touched.add(k[1:])
 	k = appendMedium(k, e.Medium)
 	medium := len(k)
 	k = appendPosition(k, evidence.Position)
 	a.key = k
-	evidence.Stored = e.What == reading.Present
 	a.value = appendEvidence(a.value[:0], evidence)
 	if err := a.batch.Set(k, a.value, nil); err != nil {
 		return err

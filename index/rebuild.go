@@ -68,6 +68,24 @@ func (x *Index) rebuild(ctx context.Context, progress func(applied uint64)) erro
 	return nil
 }
 
+// renewEvents is how many events must be missing for an index to be computed anew instead.
+const renewEvents = 200_000
+
+// Renew brings the index up to the journal's durable offset: it applies what is missing, or, where that is most of the journal,
+// computes all anew, which costs a third as much an event and leaves nothing to Settle.
+func (x *Index) Renew(ctx context.Context, progress func(applied uint64)) error {
+	x.writing.Lock()
+	has := x.a.points.total
+	x.writing.Unlock()
+	if !mostlyMissing(has, x.j.Durables().Totals.Events, x.opts.renew) {
+		return x.CatchUp(ctx, progress)
+	}
+	return x.Rebuild(ctx, progress)
+}
+
+// mostlyMissing reports whether an index with that many events of all is better computed anew; least is how many must be missing.
+func mostlyMissing(has, all, least uint64) bool { return all >= has+least && all-has >= has }
+
 // ErrBusy: the rebuilt index was not put in place, because questions were still being answered from the old one, which stays.
 var ErrBusy = errors.New("questions that take long are being answered from the old index, which stays: rebuild again when they are done")
 
@@ -93,25 +111,39 @@ func (x *Index) awaitScans(ctx context.Context) error {
 	return nil
 }
 
-// build fills index.new/ from the journal.
-func build(ctx context.Context, j *journal.Journal, o Options, progress func(applied uint64)) (*Index, error) {
+// build fills index.new/ from the journal. progress is told how far it is as if that were an offset: half of the way is to sort the rows,
+// the other half to write them.
+func build(ctx context.Context, j *journal.Journal, o Options, progress func(applied uint64)) (_ *Index, err error) {
 	if err := j.Sound(); err != nil {
 		return nil, err
+	}
+	if progress == nil {
+		progress = func(uint64) {}
 	}
 	path := o.FS.PathJoin(j.Dir(), newFolder)
 	if err := o.FS.RemoveAll(path); err != nil {
 		return nil, fmt.Errorf("removing the rest of an earlier rebuild: %w", err)
 	}
-	db, a, err := openDB(ctx, path, j, o)
-	if err != nil {
+	sorting := o
+	if sorting.bulk, err = newBulk(path, o); err != nil {
 		return nil, err
+	}
+	db, a, err := openDB(ctx, path, j, sorting)
+	if err != nil {
+		return nil, errors.Join(err, sorting.bulk.remove())
 	}
 	fresh := &Index{dir: j.Dir(), j: j, opts: o}
 	fresh.use(db, a)
-	if err := fresh.CatchUp(ctx, progress); err != nil {
-		fresh.Close()
-		return nil, err
+	err = fresh.CatchUp(ctx, func(applied uint64) { progress(applied / 2) })
+	if err == nil {
+		half := fresh.Applied() / 2
+		err = sorting.bulk.finish(ctx, db, func(done, total uint64) { progress(half + uint64(float64(half)*float64(done)/float64(total))) })
+		a.bulk = nil
 	}
+	if err != nil {
+		return nil, errors.Join(err, fresh.Close(), sorting.bulk.remove())
+	}
+	progress(fresh.Applied())
 	return fresh, nil
 }
 

@@ -2,8 +2,11 @@ package index
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 const (
@@ -19,6 +22,9 @@ const (
 // other, and those without filters, a question about a past moment was 20 times slower. It may be interrupted; what was compacted
 // by then stays so.
 func (x *Index) Settle(ctx context.Context) error {
+	if err := x.letCompact(); err != nil {
+		return err
+	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.gone != nil {
@@ -48,6 +54,21 @@ func (x *Index) Settle(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// letCompact flushes where compactions are due: a database that was just opened begins none before a flush (openPebble), and without
+// new rows none may come.
+func (x *Index) letCompact() error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if x.gone != nil || x.db.Metrics().Levels[0].Sublevels <= settledSublevels {
+		return x.gone
+	}
+	applied := binary.BigEndian.AppendUint64(nil, x.applied.Load()) // an empty memtable is not flushed
+	if err := x.db.Set([]byte{keyApplied}, applied, pebble.NoSync); err != nil {
+		return fmt.Errorf("writing the index: %w", err)
+	}
+	return x.startFlush()
 }
 
 // giveUp ends ctx, by stop, when compactions have failed too often.

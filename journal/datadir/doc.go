@@ -7,7 +7,7 @@
 //	DIR/access        flock, shared by readers at rest and by the writer; exclusive: a command that brings the index up
 //	DIR/journal/      the log, a Pebble database; journal.new/ while it is made
 //	DIR/index/        what is computed from it, a Pebble database; index.new/ while it is rebuilt
-//	DIR/*.rows/, DIR/baseline.new/   tables on their way into index or journal, while a baseline is loaded or written
+//	DIR/*.rows/, DIR/baseline.new/   rows and tables on their way into index or journal, while the index is rebuilt, or a baseline loaded or written
 //	DIR/head          the newest offset that was acknowledged, so that a lost tail of the log is found out
 //	DIR/live.json     where the running recorder listens
 //	DIR/backup.json   the directory is a backup: it is read, and not written to (query/backup)

@@ -105,7 +105,7 @@ func (w *Writing) Finish(ctx context.Context) error {
 	if err := w.Journal.Flush(); err != nil {
 		return fmt.Errorf("flushing the journal: %w", err)
 	}
-	if err := w.Index.CatchUp(ctx, progressOf(w.Journal, w.o)); err != nil {
+	if err := w.Index.Renew(ctx, progressOf(w.Journal, w.o)); err != nil {
 		return fmt.Errorf("indexing: %w", err)
 	}
 	if err := w.Index.Flush(); err != nil {
