@@ -68,6 +68,15 @@
 // deleted from it (trimlive.go), whichever costs less; the rows are the same. An index that was not trimmed yet gives the same answers,
 // and Check allows it the rows that are still to go.
 //
+// # Views
+//
+// A view is the index at one moment. Views that are opened between two writes share one state (fresh.go): a snapshot, where the sources stand, what
+// was found of marks, clears and backends, and iterators for each. Every write to the open database lies between fresh.begin and fresh.end, names
+// the objects whose history it changes (touched.add) or forgets all that is kept of objects (hot.reset) before it can be seen. hot.go says why what is
+// kept is never what was.
+//
+// An idle state would hold tables that are compacted away: Follow gives it up every Options.FlushEvery.
+//
 // # What it costs
 //
 // BenchmarkCatchUp, events of a cache's life, 2 cores. Rows of up to 65,536 events are sorted before they are written
