@@ -81,6 +81,15 @@
 // spool them, 0.6 to make rows of records, 0.5 to read and unpack blocks, 0.3 to merge, 0.3 to write tables. To apply, flush and
 // compact them in the database took 6.2 us. The tables take 37 B an event, in place of 47 when settled.
 //
+// # Views
+//
+// A view is the index at one moment. Views that are opened between two writes share one state (fresh.go): a snapshot, where the sources stand, what
+// was found of marks, clears and backends, and iterators for each. Every write to the open database lies between fresh.begin and fresh.end, names
+// the objects whose history it changes (touched.add) or forgets all that is kept of objects (hot.reset) before it can be seen. hot.go says why what is
+// kept is never what was; TestHotBesideWrites compares it with the rows beside records, readings, prunes and rebuilds.
+//
+// An idle state would hold tables that are compacted away: Follow gives it up every Options.FlushEvery.
+//
 // # What it costs
 //
 // BenchmarkCatchUp, events of a cache's life, 2 cores. Rows of up to 65,536 events are sorted before they are written

@@ -125,8 +125,12 @@ type found[T any] struct {
 	has bool
 }
 
-// maxFound bounds what a state remembers of each kind: sources, scopes, tenants. More is read each time.
-const maxFound = 1024
+// maxFound bounds what a state remembers of each kind: sources, scopes, tenants; and maxName the bytes of a name, or of a list of them. What is
+// more is read each time.
+const (
+	maxFound = 1024
+	maxName  = 1 << 10
+)
 
 func readState(db *pebble.DB, told *sourcesAt) (*state, error) {
 	s := &state{snap: db.NewSnapshot()}
@@ -155,16 +159,17 @@ func (s *state) close() error {
 	return errors.Join(err, s.snap.Close())
 }
 
-// remember returns what is kept in a map of the state under key, or finds and keeps it. What it returns is shared: nobody changes it.
-func remember[K comparable, V any](s *state, in *map[K]V, key K, find func() (V, error)) (V, error) {
+// remember returns what is kept in a map of the state under key, or finds it and keeps it, if it is small. What it returns is shared: nobody
+// changes it.
+func remember[K comparable, V any](s *state, in *map[K]V, key K, find func() (v V, small bool, err error)) (V, error) {
 	s.mu.Lock()
 	v, ok := (*in)[key]
 	s.mu.Unlock()
 	if ok {
 		return v, nil
 	}
-	v, err := find()
-	if err != nil {
+	v, small, err := find()
+	if err != nil || !small {
 		return v, err
 	}
 	s.mu.Lock()

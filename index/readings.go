@@ -242,7 +242,10 @@ func (v *View) Statuses(source uint32, after, to uint64, back bool, f func(*Sour
 // Flagged returns the epochs of a source whose master changes things without an event (R11); nil: none.
 // The map is shared: it is not changed.
 func (v *View) Flagged(source uint32) (map[uint64]bool, error) {
-	return remember(v.state, &v.flags, source, func() (map[uint64]bool, error) { return v.flagged(source) })
+	return remember(v.state, &v.flags, source, func() (map[uint64]bool, bool, error) {
+		epochs, err := v.flagged(source)
+		return epochs, len(epochs) <= maxName, err
+	})
 }
 
 func (v *View) flagged(source uint32) (map[uint64]bool, error) {

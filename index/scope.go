@@ -19,6 +19,9 @@ func (s *Scope) append(dst []byte) []byte { return appendScope(dst, s.Source, s.
 // Name is a text that no other scope has.
 func (s *Scope) Name() string { return string(s.append(nil)) }
 
+// AppendName appends the bytes of Name.
+func (s *Scope) AppendName(dst []byte) []byte { return s.append(dst) }
+
 // Scopes calls f with each scope of a source that was ever seen, in the order of backends, then tenants. f may keep it.
 func (v *View) Scopes(source uint32, f func(Scope) error) error {
 	return v.each(sourceKey(keyScope, source), sourceKey(keyScope, source+1), false, func(key, _ []byte) error {

@@ -108,8 +108,12 @@ func (v *View) newestOf(prefix []byte) (found[Evidence], error) {
 	if ok {
 		return e, nil
 	}
-	return remember(v.state, &v.state.clears, string(prefix), func() (found[Evidence], error) {
+	if len(prefix) > maxName {
 		return v.newestAt(prefix, len(prefix))
+	}
+	return remember(v.state, &v.state.clears, string(prefix), func() (found[Evidence], bool, error) {
+		e, err := v.newestAt(prefix, len(prefix))
+		return e, true, err
 	})
 }
 
@@ -137,7 +141,10 @@ func (v *View) newestAt(key []byte, prefix int) (e found[Evidence], err error) {
 
 // Mark returns the newest mark of a source at or before the record at offset.
 func (v *View) Mark(source uint32, offset uint64) (Mark, bool, error) {
-	last, err := remember(v.state, &v.marks, source, func() (found[Mark], error) { return v.markBefore(source, math.MaxUint64) })
+	last, err := remember(v.state, &v.marks, source, func() (found[Mark], bool, error) {
+		m, err := v.markBefore(source, math.MaxUint64)
+		return m, true, err
+	})
 	if err == nil && last.has && offset < last.row.From {
 		last, err = v.markBefore(source, offset+1)
 	}
@@ -161,7 +168,17 @@ func (v *View) markBefore(source uint32, offset uint64) (m found[Mark], err erro
 
 // Backends lists the backends of a source that have a scope of that tenant. The list is shared: it is not changed.
 func (v *View) Backends(source uint32, tenant []byte) ([][]byte, error) {
-	return remember(v.state, &v.known, string(append(sourceKey(keyScope, source), tenant...)), func() ([][]byte, error) { return v.backends(source, tenant) })
+	if len(tenant) > maxName {
+		return v.backends(source, tenant)
+	}
+	return remember(v.state, &v.known, string(append(sourceKey(keyScope, source), tenant...)), func() ([][]byte, bool, error) {
+		all, err := v.backends(source, tenant)
+		size := 0
+		for _, b := range all {
+			size += len(b) + 24
+		}
+		return all, size <= maxName, err
+	})
 }
 
 func (v *View) backends(source uint32, tenant []byte) ([][]byte, error) {

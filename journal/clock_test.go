@@ -143,3 +143,38 @@ func TestMomentsOfExtremeTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestMomentsAreKept: while a stream goes on, and its clock goes back, what is kept of a moment is what would be found anew.
+func TestMomentsAreKept(t *testing.T) {
+	rng := randomSource(t)
+	o := testOptions(vfs.NewMem())
+	o.BlockRaw = 2000
+	j := mustOpen(t, o, 0)
+	defer mustClose(t, j)
+	s, m := newStream(t, rng, j, 2), &model{}
+	s.payload = 10
+	kept := 0
+	for range 20 + questions(100) {
+		m.appendMany(t, j, s, 1+rng.IntN(20), 1+rng.IntN(5))
+		if rng.IntN(10) == 0 {
+			if err := j.Seal(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 40 {
+			r := &m.recs[rng.IntN(len(m.recs))].header
+			ms := r.Time - 1 + rng.Int64N(3)
+			if k, ok := j.moments.get(momentKey{r.Source, ms}); ok && k.durable >= j.wentBack.Load() {
+				kept++
+			}
+			got, err := j.At(r.Source, ms)
+			want, _, wantErr := j.at(r.Source, ms)
+			if got != want || err != nil || wantErr != nil {
+				t.Fatalf("At(%d, %d) of durable %d:\nkept %+v, %v\nanew %+v, %v", r.Source, ms, j.Durable(), got, err, want, wantErr)
+			}
+		}
+	}
+	if kept == 0 {
+		t.Fatal("no moment was kept")
+	}
+}

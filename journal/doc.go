@@ -74,6 +74,13 @@
 // overlaps only the rows of older tables: compactions rewrite rows and leave blocks alone. With blocks last, every flush
 // would overlap all blocks ever written.
 //
+// # What is kept in memory
+//
+// Finding a moment or a number reads the headers of a block, 100 us of decoding where it holds a message an event. They are kept (16 MiB), and
+// taken if the block that the database has is of the same length and checksum; so what the sealer merges is decoded anew. A moment is kept too
+// (8,192 of them) where only a record that goes back in time can change it (headers.go: At). Payloads are not kept: who wants one record unpacks
+// it alone (Block.FramesOnly), reading over the columns of those before it.
+//
 // # The horizon
 //
 // A pruned journal begins at its horizon H. What came before is gone, but for the blocks that hold H itself, the newest message

@@ -71,7 +71,9 @@ func (j *Journal) Sources() []Source {
 
 // SourceNamed finds a source by its name.
 func (j *Journal) SourceNamed(name string) (Source, bool) {
-	for _, s := range j.Sources() {
+	j.sourcesMu.RLock()
+	defer j.sourcesMu.RUnlock()
+	for _, s := range j.sources {
 		if s.Name == name {
 			return s, true
 		}

@@ -26,6 +26,22 @@
 //  4. Where that leaves a doubt, a reading of the master may resolve it (R9), and where the master changes things without an event,
 //     presence is confirmed by readings only (R11): readings.go.
 //
+// # What it costs
+//
+// BenchmarkLookup, CPU time a question (400,000 events of 50,000 live objects, 64 a message, on a machine with 30 times the work it can do: on a
+// quiet one about three fifths of it). Before: a snapshot, the rows of all sources, marks, clears and two blocks a question; after: shared views, objects
+// and moments kept. "rows" is without what is kept of objects (index.Options.ObjectCache below 0):
+//
+//	                                                    before     after     rows
+//	now, an object that is there and was asked for      49.5 us    9.7 us    15.5 us
+//	now, one that never was                             26.3 us    8.9 us     6.8 us
+//	now, 1,000 at once                                  12.7 ms    3.2 ms     8.4 ms
+//	at 64 moments, 1,000 objects                         280 us     17 us      18 us
+//	at any moment                                        299 us     96 us     101 us
+//	at any offset                                        262 us    137 us     155 us
+//	history of an object                                  76 us     43 us      44 us
+//	a message by its number (journal.BlockOfSeq)         354 us    164 us     155 us
+//
 // All of one question is read from one view of the index, so a running recorder does not move it meanwhile.
 //
 // To add a question: its engine method here, its parameters in httpapi (questions.go lists them), its command in cmd/kvjournal.

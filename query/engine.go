@@ -63,16 +63,16 @@ func (e *Engine) viewAt(ctx context.Context, offset uint64) (*index.View, error)
 
 // sources returns the source of that name, or all.
 func (e *Engine) sources(name string) ([]journal.Source, error) {
-	all := e.Journal.Sources()
 	if name == "" {
-		return all, nil
+		return e.Journal.Sources(), nil
 	}
+	if s, ok := e.Journal.SourceNamed(name); ok {
+		return []journal.Source{s}, nil
+	}
+	all := e.Journal.Sources()
 	names := make([]string, 0, len(all))
-	for _, s := range all {
-		if s.Name == name {
-			return []journal.Source{s}, nil
-		}
-		names = append(names, s.Name)
+	for i := range all {
+		names = append(names, all[i].Name)
 	}
 	slices.Sort(names)
 	if len(names) == 0 {
@@ -119,17 +119,21 @@ func (e *Engine) placeOffset(s journal.Source, offset uint64) (m moment, need ui
 	if r.Source == s.ID && r.Applies() && r.HasTime {
 		m.asOf.Time = msTime(r.Time)
 	}
-	return m, offset, e.behind(&m)
+	last := r
+	if r.Source != s.ID || !r.Counts() {
+		last, err = e.lastBatch(s.ID, offset)
+	}
+	m.behind(last)
+	return m, offset, err
 }
 
-// behind says what lies directly before a moment that is a position: it is proven by itself, but in an open window of R5.
-func (e *Engine) behind(m *moment) error {
-	last, err := e.lastBatch(m.source, m.at.Offset)
+// behind says what lies directly before a moment that is a position, last being the newest message there: it is proven by itself, but in an
+// open window of R5.
+func (m *moment) behind(last journal.Record) {
 	m.last, m.epoch = placeOf(&last), last.Epoch
 	if last.InWindow {
 		m.unproven = recordDoubt(DoubtWindow, &last)
 	}
-	return err
 }
 
 // lastBatch is the newest message of a source at or before offset; the zero Record where there is none.

@@ -168,23 +168,32 @@ func markDoubt(m *moment) *Doubt {
 }
 
 func doubtAt(cause string, offset uint64, hasTime bool, ms int64) *Doubt {
-	d := &Doubt{Cause: cause, Offset: offset}
+	d := &struct { // in one piece: every answer has some
+		Doubt
+		time Time
+	}{Doubt: Doubt{Cause: cause, Offset: offset}}
 	if hasTime {
-		d.Time = msTime(ms)
+		d.time = *msTime(ms)
+		d.Time = &d.time
 	}
-	return d
+	return &d.Doubt
 }
 
 func evidenceOut(e *index.Evidence, cause string) *EvidenceOut {
-	out := &EvidenceOut{Offset: e.Position.Offset, Epoch: e.Epoch, Seq: e.Seq, Received: msTime(e.Received), Cause: cause}
+	out := &struct {
+		EvidenceOut
+		id             uint64
+		time, received Time
+	}{EvidenceOut: EvidenceOut{Offset: e.Position.Offset, Epoch: e.Epoch, Seq: e.Seq, Cause: cause}, id: e.ID, received: *msTime(e.Received)}
+	out.Received = &out.received
 	if e.HasID {
-		id := e.ID
-		out.EventID = &id
+		out.EventID = &out.id
 	}
 	if e.HasTime {
-		out.Time = msTime(e.Time)
+		out.time = *msTime(e.Time)
+		out.Time = &out.time
 	}
-	return out
+	return &out.EvidenceOut
 }
 
 // summarize sets the object's own state from its media's: present and confirmed if a medium is, absent and confirmed

@@ -31,9 +31,11 @@ func (e *Engine) JudgeObjects(v *index.View, scope *index.Scope, at index.Positi
 // momentAt is a position of a source as a moment, in a view that holds all up to there.
 func (e *Engine) momentAt(v *index.View, source uint32, at index.Position) (*moment, error) {
 	m := &moment{source: source, at: at}
-	if err := e.behind(m); err != nil {
+	last, err := e.lastBatch(source, at.Offset)
+	if err != nil {
 		return nil, err
 	}
+	m.behind(last)
 	if err := m.readDoubts(v); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package query
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
@@ -21,8 +23,11 @@ func (e *Engine) Lookup(ctx context.Context, questions []Question, w When) ([]*A
 	defer a.view.Close()
 	out := make([]*Answer, 0, len(questions))
 	for i := range questions {
-		if i%256 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if i%256 == 0 {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			a.room = make([]Answer, min(256, len(questions)-i))
 		}
 		answer, err := a.answer(&questions[i])
 		if err != nil {
@@ -35,36 +40,77 @@ func (e *Engine) Lookup(ctx context.Context, questions []Question, w When) ([]*A
 
 // asked are the sources that some questions are about, at the questions' moment, in one view.
 type asked struct {
-	sources map[string][]journal.Source // by the name asked for; "": all
-	moments map[uint32]*moment
+	named   []namedSources
+	moments []moment // of the sources in named, each once
 	view    *index.View
-	media   []index.Medium
+
+	media     []index.Medium
+	decisions []decision
+	room      []Answer // for the next answers
 
 	// scope and readings are of the object asked for last.
-	scope    string
+	scope    []byte
 	readings scopeReadings
 	spoken   spoken
+}
+
+// namedSources are the sources of a name that was asked for; "": all.
+type namedSources struct {
+	name    string
+	sources []journal.Source
+}
+
+// of returns the sources of a name, nil where it was not asked for.
+func (a *asked) of(name string) []journal.Source {
+	for i := range a.named {
+		if a.named[i].name == name {
+			return a.named[i].sources
+		}
+	}
+	return nil
+}
+
+// moment is a source's.
+func (a *asked) moment(source uint32) *moment {
+	for i := range a.moments {
+		if a.moments[i].source == source {
+			return &a.moments[i]
+		}
+	}
+	return nil
+}
+
+// newAnswer is an empty one.
+func (a *asked) newAnswer() *Answer {
+	if len(a.room) == 0 {
+		return &Answer{}
+	}
+	one := &a.room[0]
+	a.room = a.room[1:]
+	return one
 }
 
 // readingsOf returns the readings of the object's scope that count at the moment.
 func (a *asked) readingsOf(o *index.Object, m *moment, c *scopeClears) (*scopeReadings, error) {
 	s := index.Scope{Source: o.Source, Backend: o.Backend, Tenant: o.Tenant}
-	if name := s.Name(); a.readings.view == nil || name != a.scope {
-		var err error
-		if a.readings, err = newScopeReadings(a.view, &s, m, c); err != nil {
-			return nil, err
-		}
-		a.scope = name
+	known := len(a.scope)
+	a.scope = s.AppendName(a.scope) // behind the name that is known
+	same := a.readings.view != nil && bytes.Equal(a.scope[:known], a.scope[known:])
+	a.scope = a.scope[:copy(a.scope, a.scope[known:])]
+	if same {
+		return &a.readings, nil
 	}
-	return &a.readings, nil
+	var err error
+	a.readings, err = newScopeReadings(a.view, &s, m, c)
+	return &a.readings, err
 }
 
 func (e *Engine) ask(ctx context.Context, questions []Question, w When) (*asked, error) {
-	a := &asked{sources: map[string][]journal.Source{}, moments: map[uint32]*moment{}}
+	a := &asked{}
 	var union []journal.Source
 	for i := range questions {
 		name := questions[i].Source
-		if _, known := a.sources[name]; known {
+		if a.of(name) != nil || i > 0 && name == questions[i-1].Source {
 			continue
 		}
 		some, err := e.sources(name)
@@ -74,21 +120,16 @@ func (e *Engine) ask(ctx context.Context, questions []Question, w When) (*asked,
 		if err := oneSource(some, w); err != nil {
 			return nil, err
 		}
-		a.sources[name] = some
+		a.named = append(a.named, namedSources{name, some})
 		for _, s := range some {
-			if a.moments[s.ID] == nil {
-				a.moments[s.ID] = &moment{}
+			if !slices.ContainsFunc(union, func(u journal.Source) bool { return u.ID == s.ID }) {
 				union = append(union, s)
 			}
 		}
 	}
-	view, moments, err := e.moments(ctx, union, w)
-	if err != nil {
+	var err error
+	if a.view, a.moments, err = e.moments(ctx, union, w); err != nil {
 		return nil, err
-	}
-	a.view = view
-	for i := range moments {
-		a.moments[moments[i].source] = &moments[i]
 	}
 	return a, nil
 }
@@ -102,12 +143,18 @@ func (a *asked) answer(q *Question) (*Answer, error) {
 	if len(tenant) == 0 {
 		tenant = Bytes(defaultTenant)
 	}
+	sources := a.of(q.Source)
+	if len(sources) == 1 && q.Backend != nil {
+		answer, _, err := a.object(&sources[0], q.Backend, tenant, q.Key)
+		return answer, err
+	}
 	type fit struct {
 		answer *Answer
 		seen   bool
 	}
 	var fits []fit
-	for _, s := range a.sources[q.Source] {
+	for i := range sources {
+		s := &sources[i]
 		backends := [][]byte{q.Backend}
 		if q.Backend == nil {
 			var err error
@@ -119,12 +166,10 @@ func (a *asked) answer(q *Question) (*Answer, error) {
 			}
 		}
 		for _, b := range backends {
-			o := index.Object{Source: s.ID, Backend: b, Tenant: tenant, Key: q.Key}
-			answer, seen, err := a.object(&o, a.moments[s.ID])
+			answer, seen, err := a.object(s, b, tenant, q.Key)
 			if err != nil {
 				return nil, err
 			}
-			answer.Name = Name{s.Name, b, tenant, q.Key}
 			fits = append(fits, fit{answer, seen})
 		}
 	}
@@ -156,29 +201,32 @@ func unknownObject(tenant Bytes, q *Question) *Answer {
 }
 
 // object answers for one object at one moment; seen tells whether any event was ever about it.
-func (a *asked) object(o *index.Object, m *moment) (answer *Answer, seen bool, err error) {
-	if a.media, err = a.view.Media(a.media[:0], o, m.at); err != nil {
+func (a *asked) object(s *journal.Source, backend, tenant, key Bytes) (answer *Answer, seen bool, err error) {
+	m := a.moment(s.ID)
+	o := index.Object{Source: s.ID, Backend: backend, Tenant: tenant, Key: key}
+	if a.media, err = a.view.Media(a.media[:0], &o, m.at); err != nil {
 		return nil, false, err
 	}
-	c, err := readClears(a.view, o, m.at)
+	c, err := readClears(a.view, &o, m.at)
 	if err != nil {
 		return nil, false, err
 	}
-	j, err := a.judge(o, m, a.media, &c)
-	if err != nil {
+	if a.decisions, err = a.judge(a.decisions[:0], &o, m, a.media, &c); err != nil {
 		return nil, false, err
 	}
-	answer = &Answer{Media: make(map[string]MediumOut, len(a.media)), AsOf: m.asOf, Silent: m.silent(m.epoch)}
+	answer = a.newAnswer()
+	answer.Name, answer.Media = Name{s.Name, backend, tenant, key}, make(map[string]MediumOut, len(a.media))
+	answer.AsOf, answer.Silent = m.asOf, m.silent(m.epoch)
 	for i := range a.media {
 		seen = seen || a.media[i].Has
-		answer.Media[a.media[i].Name] = j[i].out(m)
+		answer.Media[a.media[i].Name] = a.decisions[i].out(m)
 	}
 	answer.summarize()
 	return answer, seen, nil
 }
 
-// judge decides for each medium of an object, given what is known of it at the moment.
-func (a *asked) judge(o *index.Object, m *moment, media []index.Medium, c *scopeClears) ([]decision, error) {
+// judge appends what is decided for each medium of an object, given what is known of it at the moment. The decisions point into media and c.
+func (a *asked) judge(out []decision, o *index.Object, m *moment, media []index.Medium, c *scopeClears) ([]decision, error) {
 	readings, err := a.readingsOf(o, m, c)
 	if err != nil {
 		return nil, err
@@ -191,15 +239,16 @@ func (a *asked) judge(o *index.Object, m *moment, media []index.Medium, c *scope
 			a.spoken.event(media[i].Newest.Position)
 		}
 	}
-	out := make([]decision, len(media))
 	for i := range media {
 		var newest *index.Evidence
 		if media[i].Has {
 			newest = &media[i].Newest
 		}
-		if out[i], err = judgeMedium(m, newest, c, cut, &a.spoken); err != nil {
+		d, err := judgeMedium(m, newest, c, cut, &a.spoken)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, d)
 	}
 	return out, nil
 }

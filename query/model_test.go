@@ -37,6 +37,10 @@ type recorded struct {
 	points      []index.Point
 	diffs       []DiffQuestion
 
+	// meanwhile: questions are asked while the stream is recorded.
+	meanwhile bool
+	asked     int // then
+
 	inParts bool // the diff that was made last
 	// mayWithhold: an answer may be uncertain where the oracle's is confirmed (streams for which the rules as written are too bold).
 	mayWithhold bool
@@ -99,6 +103,9 @@ func (r *recorded) record() {
 			r.must(err)
 		case 3:
 			r.must(r.x.Rebuild(r.t.Context(), nil))
+		}
+		if r.meanwhile && r.rng.IntN(2) == 0 {
+			r.askMeanwhile()
 		}
 		g = r.j.NewGroup()
 	}
@@ -205,6 +212,36 @@ func TestModel(t *testing.T) {
 	}
 	t.Logf("%d answers on %d streams, %.0f %% confirmed", answers, *modelStreams, 100*float64(confirmed)/float64(max(answers, 1)))
 	if answers == 0 || confirmed == 0 {
+		t.Fatal("nothing was compared")
+	}
+}
+
+// askMeanwhile asks for all objects as of now, and at a moment before.
+func (r *recorded) askMeanwhile() {
+	r.must(r.x.CatchUp(r.t.Context(), nil))
+	end := r.oracle.End()
+	offset := 1 + r.rng.Uint64N(end)
+	a, _ := r.ask(When{}, fmt.Sprintf("default behind offset %d", end), r.oracle.Latest)
+	b, _ := r.ask(When{Kind: AtOffset, Offset: offset}, fmt.Sprintf("offset %d of %d", offset, end), func(o oracle.Object, m string) oracle.State {
+		return r.oracle.AtOffset(offset, o, m)
+	})
+	r.asked += a + b
+}
+
+// TestModelMeanwhile asks while streams with readings of the master are recorded, sealed, rebuilt and opened again: what was kept of earlier
+// questions is what would be found anew.
+func TestModelMeanwhile(t *testing.T) {
+	asked := 0
+	for n := range *modelStreams {
+		seed := *modelSeed + uint64(n)
+		r := &recorded{t: t, rng: rand.New(rand.NewPCG(seed, 23)), stream: oracle.Generate(seed, oracle.Options{}), oracle: oracle.New(), fs: vfs.NewMem(), meanwhile: true}
+		r.reads = &reads{often: 3 + r.rng.IntN(15), silence: 2 + r.rng.IntN(20)}
+		r.record()
+		r.close()
+		asked += r.asked
+	}
+	t.Logf("from seed %d: %d answers on %d streams", *modelSeed, asked, *modelStreams)
+	if asked == 0 {
 		t.Fatal("nothing was compared")
 	}
 }

@@ -137,7 +137,7 @@ func (e *Engine) Why(ctx context.Context, name Name, w When, f func(*WhyOut) err
 		return err
 	}
 	seen := false
-	for _, s := range a.sources[name.Source] {
+	for _, s := range a.of(name.Source) {
 		err := e.historiesOf(a.view, s, &name, func(p *historyOf) error {
 			seen = true
 			if err := ctx.Err(); err != nil {
@@ -164,7 +164,7 @@ func (e *Engine) Why(ctx context.Context, name Name, w When, f func(*WhyOut) err
 		return err
 	}
 	facts.horizon = e.Horizon()
-	if facts.elsewhere, err = elsewhere(ctx, a.view, a.sources[name.Source], name.Key); err != nil {
+	if facts.elsewhere, err = elsewhere(ctx, a.view, a.of(name.Source), name.Key); err != nil {
 		return err
 	}
 	return f(tellWhy(facts))
@@ -172,7 +172,7 @@ func (e *Engine) Why(ctx context.Context, name Name, w When, f func(*WhyOut) err
 
 // unseen collects the facts about an object that no event named.
 func (a *asked) unseen(e *Engine, answer *Answer, w When, name *Name) (*whyFacts, error) {
-	sources := a.sources[name.Source]
+	sources := a.of(name.Source)
 	if len(sources) == 1 {
 		p := &historyOf{view: a.view, source: sources[0], name: answer.Name, blocks: &blockCache{j: e.Journal}}
 		p.object = index.Object{Source: sources[0].ID, Backend: answer.Backend, Tenant: answer.Tenant, Key: answer.Key}
@@ -193,10 +193,10 @@ func (a *asked) unseen(e *Engine, answer *Answer, w When, name *Name) (*whyFacts
 
 // facts collects what led to the answer about one object.
 func (a *asked) facts(p *historyOf, w When) (*whyFacts, error) {
-	m := a.moments[p.source.ID]
+	m := a.moment(p.source.ID)
 	f := &whyFacts{name: p.name, when: w, m: *m, seen: true, first: &p.first}
 	var err error
-	if f.answer, _, err = a.object(&p.object, m); err != nil {
+	if f.answer, _, err = a.object(&p.source, p.object.Backend, p.object.Tenant, p.object.Key); err != nil {
 		return nil, err
 	}
 	f.answer.Name = p.name
@@ -205,7 +205,7 @@ func (a *asked) facts(p *historyOf, w When) (*whyFacts, error) {
 		return nil, err
 	}
 	f.clears = st.clears
-	decisions, err := a.judge(&p.object, m, st.media, &f.clears)
+	decisions, err := a.judge(nil, &p.object, m, st.media, &f.clears)
 	if err != nil {
 		return nil, err
 	}

@@ -94,15 +94,12 @@ func (kv *kvJournal) ReadAll(f func(seq uint64, payload []byte) error) error {
 }
 
 func (kv *kvJournal) Get(seq uint64) ([]byte, error) {
-	r, err := kv.j.BySeq(kv.source.ID, 1, seq)
+	b, i, err := kv.j.BlockOfSeq(kv.block, kv.source.ID, 1, seq)
 	if err != nil {
 		return nil, err
 	}
-	if kv.block, err = kv.j.Block(kv.block, r.Offset); err != nil {
-		return nil, err
-	}
-	kv.frames, err = kv.block.Frames(int(r.Offset-kv.block.First), kv.frames[:0], &kv.seq)
-	if err != nil {
+	kv.block = b
+	if kv.frames, err = b.FramesOnly(i, kv.frames[:0], &kv.seq); err != nil {
 		return nil, err
 	}
 	return kv.frames[2], nil

@@ -10,7 +10,7 @@
 // and of contenders that know where objects are (Places):
 //
 //	track         append and index, nothing left behind; track_disk: both at rest; track_open: after a crash, until a first answer
-//	now           hits and misses one by one, batches of 1,000 at once; hits are compared with the master's own state
+//	now           each object once, in batches of 1,000; then hits and misses one by one, and a batch again and again; hits are compared with the master's own state
 //	at            hot: 1,000 objects at 64 moments again and again; uniform: any object of any event at any moment
 //	history       all events of one object
 //	rebuild       what the answers need, computed from the journal anew
