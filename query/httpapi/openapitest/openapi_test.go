@@ -150,8 +150,9 @@ func fits(t *testing.T, schema *openapi3.Schema, what, line string) {
 	}
 }
 
-// started is a recorder beside a master that restarts and drops, with all that there is to tell of.
-func started(t *testing.T) *asker {
+// started is a recorder beside a master that restarts and drops, with all that there is to tell of. quiet ends the master's changes, so
+// that no more comes while it is asked.
+func started(t *testing.T) (a *asker, quiet func()) {
 	t.Helper()
 	sim, err := mooncaketest.NewSim(mooncaketest.SimOptions{
 		Publisher: mooncaketest.Options{QueueCapacity: 300, Linger: time.Second},
@@ -179,16 +180,18 @@ func started(t *testing.T) *asker {
 		stop()
 		t.Fatal(err)
 	}
+	changing, quiet := context.WithCancel(ctx)
 	simulated := make(chan error, 1)
-	go func() { simulated <- sim.Run(ctx) }()
+	go func() { simulated <- sim.Run(changing) }()
 	t.Cleanup(func() {
+		quiet()
 		stop()
 		<-simulated
 		if err := s.Wait(); err != nil {
 			t.Error(err)
 		}
 	})
-	a := &asker{doc: document(t), base: "http://" + s.Address().String(), seen: map[string]int{}}
+	a = &asker{doc: document(t), base: "http://" + s.Address().String(), seen: map[string]int{}}
 	a.await(t, func(s *query.SourceOut) bool { return s.Events > 600 })
 	flood := make([]mooncaketest.Change, 2000) // more than the publisher's queue holds
 	for i := range flood {
@@ -205,7 +208,7 @@ func started(t *testing.T) *asker {
 		a.await(t, func(s *query.SourceOut) bool { return s.Epoch > epoch+1 })
 	}
 	a.await(t, func(s *query.SourceOut) bool { return s.Readings > 0 && s.Events > 2000 })
-	return a
+	return a, quiet
 }
 
 // await asks until the source stands as it should.
@@ -231,7 +234,9 @@ func (a *asker) await(t *testing.T, ok func(*query.SourceOut) bool) {
 
 // TestAnswers asks everything, with every kind of parameter, and holds each line against the document.
 func TestAnswers(t *testing.T) {
-	a := started(t)
+	a, quiet := started(t)
+	a.reconciles(t)
+	quiet()
 	get := func(path, params string, status int) []string {
 		t.Helper()
 		v, err := url.ParseQuery(params)
@@ -305,7 +310,6 @@ func TestAnswers(t *testing.T) {
 		a.ask(t, "POST", "/v1/"+name, nil, "", "", 403)
 	}
 	a.ask(t, "POST", "/v1/reconcile", nil, "", "", 401)
-	a.reconciles(t)
 	for _, item := range a.doc.Paths.Map() {
 		for _, op := range item.Operations() {
 			if id := op.OperationID; a.seen[id] == 0 && id != "readyz" && id != "horizon" && id != "horizonLong" {
@@ -316,7 +320,7 @@ func TestAnswers(t *testing.T) {
 	t.Log(fmt.Sprint(a.seen))
 }
 
-// reconciles asks with the token, until a reading holds.
+// reconciles has the master read, with the token.
 func (a *asker) reconciles(t *testing.T) {
 	t.Helper()
 	schema := a.doc.Paths.Find("/v1/reconcile").Post.Responses.Status(200).Value.Content.Get("application/x-ndjson").Schema.Value
