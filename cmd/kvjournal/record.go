@@ -100,7 +100,7 @@ that leaves. Where what stands for objects that are gone takes a quarter of --ke
 	cmd.Flags().StringVar(&f.keep, "keep", "", "how long what was received is kept, as 30d or 12h (default: for ever)")
 	cmd.Flags().StringVar(&f.keepBytes, "keep-bytes", "", "how large journal and index may become together, as 100GB; 0: without bound\n(default: 80 % of the volume)")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end after this time (0: at Ctrl-C)")
-	return cmd
+	return asService(cmd)
 }
 
 // configs are the sources that the flags name.
