@@ -66,7 +66,8 @@ marked "confirmed" is never wrong about what the publisher had announced by the 
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpFunc(helpOn)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRecord(), newLookup(), newGaps(), newObjects(), newDiff(), newLifetimes(), newStats(), newImport(), newReconcile(), newRebuild(), newPrune(), newVerify(), newRepair(), newBackup(), newRestore(), newVersion(), newLog(), newExport(), newActivity(), newHistory(), newWhy())
+	root.AddCommand(newRecord(), newLookup(), newGaps(), newObjects(), newDiff(), newLifetimes(), newStats(), newImport(), newReconcile(), newRebuild(), newPrune(), newVerify(), newRepair(), newBackup(), newRestore(), newVersion(), newLog(), newExport(), newActivity(), newHistory(), newWhy(), newManual())
+	completions(root)
 	return root
 }
 
