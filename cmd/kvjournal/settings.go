@@ -217,13 +217,21 @@ func configPath(cmd *cobra.Command, environ []string) string {
 	return ""
 }
 
-// settingsFlags has environment and file read before a command runs.
+// settingsFlags has environment and file read before a command runs, which then belongs to the owner of its directory.
 func settingsFlags(root *cobra.Command) {
 	before := root.PersistentPreRunE
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		if err := before(cmd, args); err != nil {
 			return err
 		}
-		return loadSettings(cmd, os.Environ())
+		if err := loadSettings(cmd, os.Environ()); err != nil || cmd.Flags().Lookup("dir") == nil {
+			return err
+		}
+		dir := cmd.Flags().Lookup("dir").Value.String()
+		became, err := becomeOwner(dir)
+		if runE := cmd.RunE; became {
+			cmd.RunE = func(cmd *cobra.Command, args []string) error { return asOwner(runE(cmd, args), dir, became) }
+		}
+		return err
 	}
 }
