@@ -12,6 +12,10 @@ DAMAGES ?= 1000
 FUZZTIME ?= 30s
 HOURS ?= 1
 OUT ?= soak
+# make install goes to DESTDIR/PREFIX.
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+DESTDIR ?=
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 PACKAGES := ./...
@@ -20,7 +24,7 @@ ROUNDS ?= 5
 SIZES ?= 1000000,10000000,100000000
 BENCH ?=
 
-.PHONY: help setup build run test lint bench bench-growth benchmarks browser figures past doubts reconcile crash damage events soak fuzz clean
+.PHONY: help setup build manual install uninstall run test lint bench bench-growth benchmarks browser figures past doubts reconcile crash damage events soak fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -47,6 +51,15 @@ setup: ## what the others need: libzmq, pkg-config, curl, modules
 build: setup ## build bin/kvjournal and bin/mooncakesim
 	@mkdir -p bin
 	go build -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/kvjournal ./cmd/mooncakesim
+
+manual: build ## man pages and completions of all commands, in bin/share
+	bin/kvjournal manual bin/share
+
+install: build ## program, man pages, completions, systemd unit: PREFIX=/usr/local, SYSCONFDIR=/etc, DESTDIR=
+	@PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' DESTDIR='$(DESTDIR)' bash cmd/kvjournal/packaging/install.sh
+
+uninstall: build ## remove what make install put there, but for settings and data
+	@PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' DESTDIR='$(DESTDIR)' bash cmd/kvjournal/packaging/install.sh -u
 
 run: build ## record, index and serve; ENDPOINT=tcp://host:5557 MASTER=http://host:9003, else a simulated master; DURATION=20s
 	@DIR='$(DIR)' ENDPOINT='$(ENDPOINT)' MASTER='$(MASTER)' DURATION='$(DURATION)' bash cmd/kvjournal/packaging/run.sh

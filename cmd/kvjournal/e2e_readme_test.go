@@ -147,10 +147,18 @@ func readReadme(t *testing.T) string {
 	return string(b)
 }
 
-// Every command of the README runs, and prints what the README shows. A master stands in for the one it names, and a directory of
-// the test for the one it names.
+// Every command of the README runs, and prints what the README shows.
 func TestReadme(t *testing.T) {
 	t.Parallel()
+	if shown, recorded := runDocument(t, "README.md", readReadme(t)); !recorded || shown < 10 {
+		t.Errorf("%d commands show what they print; recorded: %v", shown, recorded)
+	}
+}
+
+// runDocument runs the commands of a document: shown is how many of them show what they print, recorded whether a recorder ran. A
+// master stands in for the one that it names, and a directory of the test for the one that it names.
+func runDocument(t *testing.T, name, text string) (shown int, recorded bool) {
+	t.Helper()
 	tmp := t.TempDir()
 	if err := os.Symlink(filepath.Dir(kvjournalBinary), filepath.Join(tmp, "bin")); err != nil {
 		t.Fatal(err)
@@ -162,22 +170,22 @@ func TestReadme(t *testing.T) {
 	}
 	data := filepath.Join(tmp, "recorded")
 	asked := strings.NewReplacer("tcp://master:5557", endpoint, "http://master:9003", admin[1], "/var/lib/kvjournal", data)
-	steps := readmeSteps(readReadme(t))
+	records := regexp.MustCompile(`^(bin/)?kvjournal record --endpoint `)
 	sh := startShell(t, tmp)
-	shown, recorded := 0, false
-	for _, s := range steps {
+	sh.run(t, `PATH=$PWD/bin:$PATH`)
+	for _, s := range readmeSteps(text) {
 		command := asked.Replace(s.command)
-		if strings.HasPrefix(command, "bin/kvjournal record ") {
+		if records.MatchString(command) {
 			recorded = true
-			cmd := exec.Command("bash", "-c", "exec "+command)
-			cmd.Dir = tmp
+			cmd := exec.Command("bash", "-c", "exec "+strings.TrimPrefix(command, "bin/"))
+			cmd.Dir, cmd.Env = tmp, append(os.Environ(), "PATH="+filepath.Dir(kvjournalBinary)+":"+os.Getenv("PATH"))
 			startCommand(t, cmd).answers(t, data)
 			connected(t, data, true)
 			continue
 		}
 		lines, code := sh.run(t, command)
 		if code != 0 {
-			t.Fatalf("README.md:%d: exit %d\n$ %s\n%s", s.line, code, command, strings.Join(lines, "\n"))
+			t.Fatalf("%s:%d: exit %d\n$ %s\n%s", name, s.line, code, command, strings.Join(lines, "\n"))
 		}
 		if len(s.want) == 0 {
 			continue
@@ -188,16 +196,20 @@ func TestReadme(t *testing.T) {
 			if at < len(s.want) {
 				what = strconv.Quote(s.want[at])
 			}
-			t.Errorf("README.md:%d: the program no longer prints what is shown; the first line without a match: %s\n$ %s\n%s", s.line, what, command, strings.Join(lines, "\n"))
+			t.Errorf("%s:%d: the program no longer prints what is shown; the first line without a match: %s\n$ %s\n%s", name, s.line, what, command, strings.Join(lines, "\n"))
 		}
 	}
-	if !recorded || shown < 10 {
-		t.Errorf("%d commands, of which %d show what they print; recorded: %v", len(steps), shown, recorded)
+	var left []string
+	entries, err := os.ReadDir(tmp)
+	for _, e := range entries {
+		if e.Name() != "bin" && e.Name() != filepath.Base(data) {
+			left = append(left, e.Name())
+		}
 	}
-	left, err := os.ReadDir(tmp)
-	if err != nil || len(left) != 2 {
-		t.Errorf("left behind by the README: %v, %v", left, err)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind by %s: %v, %v", name, left, err)
 	}
+	return shown, recorded
 }
 
 // What compares the README with the program can tell that they differ.

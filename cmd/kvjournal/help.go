@@ -79,11 +79,11 @@ func flagHelp(f *pflag.Flag) [2]string {
 	}
 	switch t := f.Value.Type(); {
 	case t == "bool":
-	case kind == "directory":
+	case kind == "directory", f.Name == "dir":
 		name += " DIR"
 	case f.Name == "at" || f.Name == "from" || f.Name == "to":
 		name += " WHEN"
-	case f.Name == "out" || f.Name == "snapshot" || f.Name == "master-ca" || strings.HasSuffix(f.Name, "-file"):
+	case f.Name == "out" || f.Name == "snapshot" || f.Name == "config" || f.Name == "master-ca" || strings.HasSuffix(f.Name, "-file"):
 		name += " FILE"
 	case kind == "string", kind == "stringArray":
 		name += " " + strings.ToUpper(f.Name)

@@ -63,10 +63,12 @@ marked "confirmed" is never wrong about what the publisher had announced by the 
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	profileFlags(root)
+	settingsFlags(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpFunc(helpOn)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err) })
-	root.AddCommand(newRecord(), newLookup(), newGaps(), newObjects(), newDiff(), newLifetimes(), newStats(), newImport(), newReconcile(), newRebuild(), newPrune(), newVerify(), newRepair(), newBackup(), newRestore(), newVersion(), newLog(), newExport(), newActivity(), newHistory(), newWhy(), newServe())
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newRecord(), newLookup(), newGaps(), newObjects(), newDiff(), newLifetimes(), newStats(), newImport(), newReconcile(), newRebuild(), newPrune(), newVerify(), newRepair(), newBackup(), newRestore(), newVersion(), newLog(), newExport(), newActivity(), newHistory(), newWhy(), newServe(), newManual())
+	completions(root)
 	return root
 }
 

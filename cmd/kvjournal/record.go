@@ -111,7 +111,7 @@ that leaves. Where what stands for objects that are gone takes a quarter of --ke
 	f.listen.add(cmd)
 	cmd.Flags().Uint64Var(&f.readyLag, "ready-lag", service.DefaultReadyLag, "records that the index may be behind the journal for /readyz to say yes")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end after this time (0: at Ctrl-C)")
-	return cmd
+	return asService(cmd)
 }
 
 // configs are the sources that the flags name.

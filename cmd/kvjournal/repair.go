@@ -58,7 +58,7 @@ An interrupted repair leaves nothing under the name of --to. With --output json 
 	}
 	dirFlag(cmd, &dir)
 	outputFlag(cmd, &output)
-	cmd.Flags().StringVar(&to, "to", "", "the new directory")
+	cmd.Flags().StringVar(&to, "to", "", "the new `directory`")
 	cmd.Flags().BoolVar(&ignoreGate, "ignore-gate", false, "the gate file is damaged: take the directory for one of this program's format")
 	return cmd
 }

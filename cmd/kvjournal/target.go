@@ -319,16 +319,10 @@ func (t *target) undisturbed() error {
 	return nil
 }
 
-// dirFlag adds --dir.
+// dirFlag adds --dir, and --config, which can name it.
 func dirFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "dir", defaultDir(), "data directory (environment: KVJOURNAL_DIR)")
-}
-
-func defaultDir() string {
-	if d := os.Getenv("KVJOURNAL_DIR"); d != "" {
-		return d
-	}
-	return "kvjournal-data"
+	cmd.Flags().StringVar(dir, "dir", "kvjournal-data", "data directory (environment: "+envName("dir")+")")
+	configFlag(cmd)
 }
 
 // outputFlag adds --output.

@@ -74,7 +74,7 @@ The exit code is 0 where all is sound, 1 where something is damaged. With --outp
 	}
 	dirFlag(cmd, &dir)
 	outputFlag(cmd, &output)
-	cmd.Flags().StringVar(&scratch, "scratch", "", "new directory for the index that is compared with (default: under $TMPDIR)")
+	cmd.Flags().StringVar(&scratch, "scratch", "", "new `directory` for the index that is compared with (default: under $TMPDIR)")
 	cmd.Flags().BoolVar(&noCompare, "no-compare", false, "do not compute the index anew; its files are still read")
 	return cmd
 }
