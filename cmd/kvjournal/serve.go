@@ -39,7 +39,7 @@ GET /openapi.yaml says what can be asked.`,
 	}
 	dirFlag(cmd, &dir)
 	listen.add(cmd)
-	return cmd
+	return asService(cmd)
 }
 
 func runServe(cmd *cobra.Command, dir string, c *httpapi.Listen) (err error) {
