@@ -35,7 +35,7 @@ func TestResolveSettings(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	// Without the flag, master is the nearest of those that say what is recorded, and source is left out.
-	got = resolveSettings([]string{"endpoint", "master", "source"}, layers[1:])
+	got = resolveSettings([]string{"allow-host", "endpoint", "master", "source"}, layers[1:])
 	if want := (map[string]given{"master": {one("http://e:1"), "environment master"}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -152,7 +152,7 @@ func TestSettingsAreOne(t *testing.T) {
 			t.Errorf("%s is no setting: %q", name, known)
 		}
 	}
-	if want := []string{"endpoint", "master", "source"}; !slices.Equal(lists, want) {
+	if want := []string{"allow-host", "endpoint", "master", "source"}; !slices.Equal(lists, want) {
 		t.Errorf("lists %q, want %q", lists, want)
 	}
 }
