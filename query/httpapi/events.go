@@ -110,7 +110,6 @@ type events struct {
 	out   *lines
 	line  []byte
 	alive bool // something was sent since the last beat
-	err   error
 }
 
 // tell writes an event; what it says is one line of JSON.
