@@ -65,7 +65,7 @@ run: build ## record, index and serve; ENDPOINT=tcp://host:5557 MASTER=http://ho
 	@DIR='$(DIR)' ENDPOINT='$(ENDPOINT)' MASTER='$(MASTER)' DURATION='$(DURATION)' bash cmd/kvjournal/packaging/run.sh
 
 test: setup ## the whole test suite, with the race detector
-	go test -race -timeout 15m $(PACKAGES)
+	go test -race -timeout 25m $(PACKAGES)
 	go test -run Allocates ./index
 	cd query/httpapi/openapitest && go test -timeout 15m ./...
 	cd bench && go test -timeout 15m ./...
