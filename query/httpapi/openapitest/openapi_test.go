@@ -301,6 +301,14 @@ func TestAnswers(t *testing.T) {
 	a.ask(t, "POST", "/v1/lookup", nil, `[{"object_key":"k"},{"tenant_id":"tenant-1","object_key":"k"}]`, "application/json", 200)
 	for _, name := range []string{"objects", "gaps", "log", "why", "history", "diff", "lifetimes", "activity", "export", "horizon"} {
 		body := "to=offset:30&object_key=k&at=offset:30&from=offset:10"
+		switch name { // of which nothing may lie there
+		case "gaps":
+			body = "no_objects=true"
+		case "log":
+			body = "limit=50"
+		case "history":
+			body = key
+		}
 		a.ask(t, "POST", "/v1/"+name, nil, body, "application/x-www-form-urlencoded", 200)
 	}
 	for params, path := range map[string]string{"source=nobody": "/v1/gaps", "at=soon": "/v1/lookup", "limit=x": "/v1/log"} {
