@@ -44,7 +44,7 @@ func TestPruneModel(t *testing.T) {
 }
 
 // pruneStreams is how many streams are pruned: each is asked about again and again.
-func pruneStreams() int { return (*modelStreams + 2) / 3 }
+func pruneStreams() int { return (*modelStreams + 3) / 4 }
 
 // pruned prunes the journal up to random checkpoints, and compares all that it says.
 func (r *recorded) pruned(met map[string]int) {
