@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/hexdigit"
 )
 
 // The first byte of a key names its keyspace. Part of the format.
@@ -135,30 +137,17 @@ func appendObject(dst, key []byte) []byte {
 // packHex packs the digits that a key of 64 bytes or more begins with, two a byte, and reports whether all are.
 func packHex(dst *[packedBytes]byte, key []byte) bool {
 	key = key[:2*packedBytes]
-	bad := hexDigit(key[0])
+	bad := hexdigit.Value(key[0])
 	if bad > 15 {
 		return false // most others show it here
 	}
 	for i := range dst {
-		hi, lo := hexDigits[key[2*i]], hexDigits[key[2*i+1]]
+		hi, lo := hexdigit.Value(key[2*i]), hexdigit.Value(key[2*i+1])
 		bad |= hi | lo
 		dst[i] = hi<<4 | lo
 	}
 	return bad <= 15
 }
-
-func hexDigit(c byte) byte { return hexDigits[c] }
-
-// hexDigits maps a byte to its value as a lower-case hex digit, 255 where it is none.
-var hexDigits = func() (t [256]byte) {
-	for i := range t {
-		t[i] = 255
-	}
-	for i, c := range "0123456789abcdef" {
-		t[c] = byte(i)
-	}
-	return t
-}()
 
 // appendObjectKey appends the key that b holds whole, as appendObject wrote it.
 func appendObjectKey(dst, b []byte) []byte {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/kvjournal/kvjournal/journal/hexdigit"
 	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
@@ -90,7 +91,7 @@ func keyRanges(prefix []byte) []keyRange {
 	}
 	packed := []byte{objectPacked}
 	for i, c := range prefix[:min(len(prefix), 2*packedBytes)] {
-		d := hexDigit(c)
+		d := hexdigit.Value(c)
 		switch {
 		case d > 15:
 			return out
@@ -138,7 +139,7 @@ func behind(form byte, after []byte) []byte {
 			low[len(low)-1]++
 			return low
 		}
-		if d := hexDigit(c); d <= 15 {
+		if d := hexdigit.Value(c); d <= 15 {
 			digits = append(digits, d)
 			continue
 		}
