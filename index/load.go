@@ -1,7 +1,6 @@
 package index
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -65,8 +64,8 @@ type loader struct {
 	dir        string
 	paths      []string
 	rows, live tableWriter
-	medium     []byte // of the history row before: its key up to the position
-	behind     bool   // of a bulk: a row behind the history was met
+	lives      liveRows
+	band       int // of the row before
 }
 
 // tableWriter is a table being written.
@@ -81,47 +80,41 @@ func (t *tableWriter) abandon() {
 	}
 }
 
+// band says which rows may share a table: none spans the history or the live rows, which may have tables of their own.
+func band(keyspace byte) int {
+	switch {
+	case keyspace < keyHistory:
+		return 0
+	case keyspace == keyHistory:
+		return 1
+	case keyspace < keyLive:
+		return 2
+	}
+	return 3
+}
+
 // row takes the next row of the baseline; live rows follow from those of the history, which are left to a bulk where there is one.
 func (l *loader) row(key, value []byte) error {
-	if key[0] == keyHistory && l.o.bulk != nil {
+	if b := band(key[0]); b != l.band {
+		l.band = b
+		if err := l.close(&l.rows); err != nil {
+			return err
+		}
+	}
+	if key[0] != keyHistory {
+		return l.set(&l.rows, key, value)
+	}
+	if l.o.bulk != nil {
 		return l.o.bulk.addBaseline(key, value)
 	}
-	if key[0] > keyHistory && l.o.bulk != nil && !l.behind {
-		l.behind = true // no table spans the history
-		if err := l.close(&l.rows); err != nil {
-			return err
-		}
-	}
-	if key[0] > keyLive && len(l.medium) > 0 {
-		// No table spans the live rows, which have their own.
-		l.medium = l.medium[:0]
-		if err := l.close(&l.rows); err != nil {
-			return err
-		}
-	}
-	if err := l.set(&l.rows, key, value); err != nil || key[0] != keyHistory {
+	if err := l.set(&l.rows, key, value); err != nil {
 		return err
 	}
-	object := split(key)
-	end := mediumEnd(key[object:])
-	if end < 0 {
-		return errEvidence
+	k, v, ok, err := l.lives.next(key, value)
+	if err != nil || !ok {
+		return err
 	}
-	end += object
-	if bytes.Equal(l.medium, key[:end]) {
-		return nil
-	}
-	l.medium = append(l.medium[:0], key[:end]...)
-	p, ok := cutPosition(key[end:])
-	if !ok || len(value) == 0 {
-		return errEvidence
-	}
-	if value[0]&evStored == 0 {
-		return nil
-	}
-	live := bytes.Clone(l.medium)
-	live[0] = keyLive
-	return l.set(&l.live, live, appendLive(nil, p))
+	return l.set(&l.live, k, v)
 }
 
 // loadedTable is how large tables are, about.
