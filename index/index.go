@@ -301,14 +301,14 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 		for range blocks { // the journal may be closed once this returns
 		}
 	}()
-	write := func(upTo uint64) error {
+	write := func(upTo uint64) (more bool, err error) {
 		if err := x.commit(upTo); err != nil {
-			return err
+			return false, err
 		}
 		if progress != nil {
 			progress(upTo)
 		}
-		return nil
+		return upTo < to && x.wanted.Load() > 0, nil
 	}
 	for f := range blocks {
 		if f.err != nil {
@@ -321,29 +321,24 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 			x.opts.Pause(ctx)
 		}
 		for i := range f.b.Len() {
-			if o := f.b.First + uint64(i); o <= at || o > to {
+			o := f.b.First + uint64(i)
+			if o <= at || o > to {
 				continue
 			}
 			if err := x.a.record(f.b, i); err != nil {
 				return false, err
 			}
 			if x.a.full() && i+1 < f.b.Len() {
-				if err := write(f.b.First + uint64(i)); err != nil {
-					return false, err
-				}
-				if x.wanted.Load() > 0 {
-					return true, nil
+				if more, err := write(o); more || err != nil {
+					return more, err
 				}
 			}
 		}
 		at = min(f.b.Last(), to)
 		x.free <- f.b
 		if x.a.full() || at >= to {
-			if err := write(at); err != nil {
-				return false, err
-			}
-			if at < to && x.wanted.Load() > 0 {
-				return true, nil
+			if more, err := write(at); more || err != nil {
+				return more, err
 			}
 		}
 	}

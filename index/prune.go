@@ -32,8 +32,9 @@ func (v *View) Points() (points []Point, err error) {
 var ErrNothingToPrune = errors.New("nothing to prune")
 
 // Prune moves the horizon to the newest checkpoint up to an offset: it writes the baseline, deletes the records it stands for, computes the
-// index anew from it or takes from it what is too much, and gives the space back. Appending, following and questions go on meanwhile. progress is told of each step how
-// far it is. With ErrSpaceLater all is done but giving the space back. Another error behind the deletion leaves the new horizon, and an index that gives the same answers and is larger than it need be.
+// index anew from it or takes from it what is too much, and gives the space back. Appending, following and questions go on meanwhile. progress
+// is told of each step how far it is. With ErrSpaceLater all is done but giving the space back. Another error behind the deletion leaves the new
+// horizon, and an index that gives the same answers and is larger than it need be.
 func (x *Index) Prune(ctx context.Context, offset uint64, o BaselineOptions, progress func(step string, done, total uint64)) (journal.Horizon, error) {
 	if progress == nil {
 		progress = func(string, uint64, uint64) {}
