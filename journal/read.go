@@ -58,13 +58,18 @@ func readError(offset uint64, err error) error {
 // Block fills b (nil: a new one) with the block that holds offset. ErrNotFound where the offset is not in the journal:
 // not written yet, or lost. A *PrunedError where it lies before the horizon.
 func (j *Journal) Block(b *Block, offset uint64) (*Block, error) {
-	if offset == 0 || offset > j.Durable() {
-		return nil, fmt.Errorf("offset %d: %w, it ends at %d", offset, ErrNotFound, j.Durable())
-	}
-	if err := j.pruned(offset); err != nil {
+	if err := j.readable(offset); err != nil {
 		return nil, err
 	}
 	return j.kept(b, offset)
+}
+
+// readable is why an offset cannot be read, nil where it is durable and lies behind the horizon.
+func (j *Journal) readable(offset uint64) error {
+	if offset == 0 || offset > j.Durable() {
+		return fmt.Errorf("offset %d: %w, it ends at %d", offset, ErrNotFound, j.Durable())
+	}
+	return j.pruned(offset)
 }
 
 // Kept is Block for an offset that may lie before the horizon, where few records are there still.
@@ -142,10 +147,7 @@ type Record struct {
 
 // Record returns the record at offset.
 func (j *Journal) Record(offset uint64) (Record, error) {
-	if offset == 0 || offset > j.Durable() {
-		return Record{}, fmt.Errorf("offset %d: %w, it ends at %d", offset, ErrNotFound, j.Durable())
-	}
-	if err := j.pruned(offset); err != nil {
+	if err := j.readable(offset); err != nil {
 		return Record{}, err
 	}
 	h, err := j.headersAt(offset)

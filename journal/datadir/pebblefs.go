@@ -68,8 +68,8 @@ func (l *PebbleLogger) Fatalf(format string, args ...any) {
 }
 
 // OpenPebble is pebble.Open without its panics. One comes where a directory cannot be synced (atomicfs.Marker): that is an error too. Another
-// comes from work in the background behind an Open that failed, which has taken the caches away from it. Such work begins early only
-// where a log is replayed: so that is done first, without it.
+// comes from work in the background behind an Open that failed, which has taken the caches away from it. Compactions wait until it is open
+// (scheduler.go). Other such work begins early only where a log is replayed: so that is done first, without it.
 func OpenPebble(path string, o *pebble.Options) (*pebble.DB, error) {
 	if !o.ReadOnly && hasLog(o.FS, path) {
 		alone := o.Clone()
