@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/pause"
 )
 
 const (
@@ -16,6 +18,8 @@ const (
 	mostlyFresh = 4
 	// settleTries is how often a compaction may fail: Pebble itself never gives up.
 	settleTries = 5
+	// settleLook is how often is looked whether it has settled, or failed.
+	settleLook = 20 * time.Millisecond
 )
 
 // Settle compacts what was just written, so that an index that is left at rest answers as fast as it can: with tables of L0 on top of each
@@ -44,13 +48,9 @@ func (x *Index) Settle(ctx context.Context) error {
 		}
 		return nil
 	}
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
 	for x.db.Metrics().Levels[0].Sublevels > settledSublevels {
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, settleLook) != nil {
 			return fmt.Errorf("compacting the index: %w", context.Cause(ctx))
-		case <-look.C:
 		}
 	}
 	return nil
@@ -74,14 +74,7 @@ func (x *Index) letCompact() error {
 // giveUp ends ctx, by stop, when compactions have failed too often.
 func (x *Index) giveUp(ctx context.Context, stop context.CancelCauseFunc) {
 	before, _ := x.opts.background.Errors()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
+	for pause.For(ctx, settleLook) == nil {
 		if n, last := x.opts.background.Errors(); n >= before+settleTries {
 			stop(last)
 			return

@@ -26,14 +26,19 @@ type Client struct {
 	token string
 }
 
-// NewClient returns a client of the unix socket at path.
-func NewClient(path string) *Client {
+// SocketTransport sends requests to the unix socket at path, whatever host they name.
+func SocketTransport(path string) *http.Transport {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
 	}
+	return &http.Transport{DialContext: dial, DisableCompression: true}
+}
+
+// NewClient returns a client of the unix socket at path.
+func NewClient(path string) *Client {
 	return &Client{
-		http: http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}},
+		http: http.Client{Transport: SocketTransport(path)},
 		base: url.URL{Scheme: "http", Host: "kvjournal"},
 	}
 }

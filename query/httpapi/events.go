@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/query"
 )
 
@@ -153,17 +154,10 @@ func (s *events) beat() error {
 
 // keepAlive beats until ctx ends; it gives up, through cancel, where nobody reads.
 func (s *events) keepAlive(ctx context.Context, cancel context.CancelFunc) {
-	t := time.NewTicker(heartbeatEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+	for pause.For(ctx, heartbeatEvery) == nil {
+		if s.beat() != nil {
+			cancel()
 			return
-		case <-t.C:
-			if s.beat() != nil {
-				cancel()
-				return
-			}
 		}
 	}
 }

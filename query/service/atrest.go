@@ -13,6 +13,7 @@ import (
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/query"
 )
 
@@ -179,16 +180,9 @@ func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
 	ctx, giveWay := context.WithCancelCause(ctx)
 	defer giveWay(nil)
 	go func() {
-		t := time.NewTicker(20 * time.Millisecond)
-		defer t.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.C:
-				if who, claimed := datadir.Claimed(o.FS, j.Dir()); claimed {
-					giveWay(&LiveError{who})
-				}
+		for pause.For(ctx, 20*time.Millisecond) == nil {
+			if who, claimed := datadir.Claimed(o.FS, j.Dir()); claimed {
+				giveWay(&LiveError{who})
 			}
 		}
 	}()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 )
 
@@ -96,17 +97,15 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // pass hands requests to the recorder that listens on a socket.
 func (f *Front) pass(socket string) http.Handler {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
-	}
+	transport := httpapi.SocketTransport(socket)
+	transport.DisableKeepAlives = true
 	return &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host = "http", "kvjournal"
 			p.Out.Header.Del("Authorization")
 			p.Out.Header.Del("Accept-Encoding")
 		},
-		Transport:     &http.Transport{DialContext: dial, DisableCompression: true, DisableKeepAlives: true},
+		Transport:     transport,
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -159,19 +158,12 @@ func (f *Front) drop(d *restedDir) {
 
 // watchWriters gives the directory up as soon as a writer claims it, so that none waits and none is answered from what it changes.
 func (f *Front) watchWriters(ctx context.Context) {
-	t := time.NewTicker(lookAtWriters)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			f.mu.Lock()
-			d := f.rest
-			f.mu.Unlock()
-			if d != nil && d.Undisturbed() != nil {
-				f.drop(d)
-			}
+	for pause.For(ctx, lookAtWriters) == nil {
+		f.mu.Lock()
+		d := f.rest
+		f.mu.Unlock()
+		if d != nil && d.Undisturbed() != nil {
+			f.drop(d)
 		}
 	}
 }
