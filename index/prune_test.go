@@ -21,6 +21,20 @@ func prunable(fs vfs.FS, every uint64) Options {
 	return o
 }
 
+// createdRows are the rows of an index that is computed anew from the journal, with a checkpoint every so many events.
+func (w *world) createdRows(every uint64) map[string]string {
+	w.t.Helper()
+	x, err := Create(w.t.Context(), w.j, prunable(vfs.NewMem(), every), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rows := dumpRows(w.t, x)
+	if err := x.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	return rows
+}
+
 // baselineRows are the rows that a baseline as of a checkpoint has, but for that which names it.
 func baselineRows(t *testing.T, x *Index, offset uint64, o BaselineOptions) map[string]string {
 	t.Helper()
@@ -137,14 +151,7 @@ func TestPruneRows(t *testing.T) {
 			if run != 3 {
 				sameRows(t, "again", baselineRows(t, x, at, o), want)
 			}
-			created, err := Create(t.Context(), w.j, prunable(vfs.NewMem(), every), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sameRows(t, "created", dumpRows(t, created), got)
-			if err := created.Close(); err != nil {
-				t.Fatal(err)
-			}
+			sameRows(t, "created", w.createdRows(every), got)
 			// It goes on, and where it is opened again.
 			if err := x.Close(); err != nil {
 				t.Fatal(err)
@@ -293,14 +300,7 @@ func TestPruneWhileAppending(t *testing.T) {
 	if err := x.CatchUp(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	created, err := Create(t.Context(), w.j, prunable(vfs.NewMem(), 30), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameRows(t, "created", dumpRows(t, created), dumpRows(t, x))
-	if err := created.Close(); err != nil {
-		t.Fatal(err)
-	}
+	sameRows(t, "created", w.createdRows(30), dumpRows(t, x))
 }
 
 func TestAnew(t *testing.T) {

@@ -27,14 +27,7 @@ func TestSpaceLater(t *testing.T) {
 	if !errors.Is(err, ErrSpaceLater) || h.Offset != at {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	created, err := Create(t.Context(), w.j, prunable(vfs.NewMem(), 30), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameRows(t, "while space is to come", dumpRows(t, x), dumpRows(t, created))
-	if err := created.Close(); err != nil {
-		t.Fatal(err)
-	}
+	sameRows(t, "while space is to come", dumpRows(t, x), w.createdRows(30))
 }
 
 func TestPatiently(t *testing.T) {

@@ -10,9 +10,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
-	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/event"
-	"github.com/kvjournal/kvjournal/journal/recorder"
 )
 
 // historyEvents is of all objects; a twentieth of them are of one, the hot object.
@@ -34,17 +32,9 @@ func hotEngine(b *testing.B) *Engine {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { j.Close() })
-	s, err := j.EnsureSource("bench", nil, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	feed, err := recorder.NewFeed(j, s.ID)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := recordInto(b, j, "bench")
 	rng := rand.New(rand.NewPCG(1, 2))
 	encoder := event.NewEncoder(event.EncodeOptions{ObjectKey: true, LegacyCompat: true})
-	g := j.NewGroup()
 	events := make([]event.Fields, 80)
 	seq, id, ms := uint64(0), uint64(0), int64(hotStart)
 	for made := 0; made < *historyEvents; made += len(events) {
@@ -68,25 +58,9 @@ func hotEngine(b *testing.B) *Engine {
 			events[i] = f
 		}
 		number := event.SeqFrame(seq)
-		rec := capture.Record{Kind: capture.Message, Received: ms * 1e6, Frames: [][]byte{{}, number[:], encoder.AppendPayload(nil, ms, events, 0)}}
-		if _, err := feed.Add(g, &rec, false); err != nil {
-			b.Fatal(err)
-		}
-		if g.Raw() >= 1<<20 {
-			feed.Save(g)
-			if err := g.Commit(); err != nil {
-				b.Fatal(err)
-			}
-			g = j.NewGroup()
-		}
+		r.add(ms, [][]byte{{}, number[:], encoder.AppendPayload(nil, ms, events, 0)})
 	}
-	feed.Save(g)
-	if err := g.Commit(); err != nil {
-		b.Fatal(err)
-	}
-	if err := j.Sync(); err != nil {
-		b.Fatal(err)
-	}
+	r.end()
 	x, err := index.Open(j, true, index.Options{})
 	if err != nil {
 		b.Fatal(err)

@@ -5,9 +5,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
-	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
-	"github.com/kvjournal/kvjournal/journal/recorder"
 )
 
 // benchCache records events of a cache's life, so many a message. Every loseEvery-th message is lost; 0: none.
@@ -22,32 +20,14 @@ func benchCache(b *testing.B, events, batch, loseEvery int) *Engine {
 	dir := b.TempDir()
 	j, err := journal.Open(dir, nil, 0, journal.Options{})
 	must(err)
-	s, err := j.EnsureSource("bench", nil, nil)
-	must(err)
-	feed, err := recorder.NewFeed(j, s.ID)
-	must(err)
+	r := recordInto(b, j, "bench")
 	traffic := mooncaketest.NewTraffic(mooncaketest.StoreOptions{Seed: 1, Tenants: 3}, batch, 1_795_985_000_000)
-	g := j.NewGroup()
 	for n := 1; (n-1)*batch < events; n++ {
-		frames, ms := traffic.Next()
-		if loseEvery > 0 && n%loseEvery == 0 {
-			continue
-		}
-		var kept [][]byte
-		for _, f := range frames {
-			kept = append(kept, append([]byte(nil), f...))
-		}
-		_, err := feed.Add(g, &capture.Record{Kind: capture.Message, Received: ms * 1e6, Frames: kept}, false)
-		must(err)
-		if g.Raw() >= 1<<20 {
-			feed.Save(g)
-			must(g.Commit())
-			g = j.NewGroup()
+		if frames, ms := traffic.Next(); loseEvery == 0 || n%loseEvery != 0 {
+			r.add(ms, frames[:])
 		}
 	}
-	feed.Save(g)
-	must(g.Commit())
-	must(j.Sync())
+	r.end()
 	x, err := index.Open(j, true, index.Options{})
 	must(err)
 	must(x.CatchUp(b.Context(), nil))

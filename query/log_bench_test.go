@@ -7,45 +7,24 @@ import (
 	"testing"
 
 	"github.com/kvjournal/kvjournal/journal"
-	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
-	"github.com/kvjournal/kvjournal/journal/recorder"
 )
 
 // fillJournal appends events of a cache's life, 64 a message, to a fresh journal on disk.
 func fillJournal(b *testing.B, events int) *journal.Journal {
 	b.Helper()
-	must := func(err error) {
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
 	j, err := journal.Open(b.TempDir(), nil, 0, journal.Options{})
-	must(err)
-	s, err := j.EnsureSource("bench", nil, nil)
-	must(err)
-	feed, err := recorder.NewFeed(j, s.ID)
-	must(err)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := recordInto(b, j, "bench")
 	traffic := mooncaketest.NewTraffic(mooncaketest.StoreOptions{Seed: 1, Tenants: 3}, 64, 1_795_985_000_000)
-	g := j.NewGroup()
 	for made := 0; made < events; made += 64 {
 		frames, ms := traffic.Next()
-		kept := make([][]byte, 0, 3)
-		for _, f := range frames {
-			kept = append(kept, append([]byte{}, f...))
-		}
-		_, err := feed.Add(g, &capture.Record{Kind: capture.Message, Received: ms * 1e6, Frames: kept}, false)
-		must(err)
-		if g.Raw() >= 1<<20 {
-			feed.Save(g)
-			must(g.Commit())
-			g = j.NewGroup()
-		}
+		r.add(ms, frames[:])
 	}
-	feed.Save(g)
-	must(g.Commit())
-	must(j.Sync())
-	must(j.Seal(b.Context()))
+	r.end()
+	r.must(j.Seal(b.Context()))
 	b.Cleanup(func() { j.Close() })
 	return j
 }

@@ -9,9 +9,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
-	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
-	"github.com/kvjournal/kvjournal/journal/recorder"
 )
 
 var (
@@ -42,37 +40,21 @@ func newLookupWorld(b *testing.B) *lookupWorld {
 	j, err := journal.Open(b.TempDir(), nil, 0, journal.Options{})
 	must(err)
 	b.Cleanup(func() { j.Close() })
-	s, err := j.EnsureSource("bench", nil, nil)
-	must(err)
-	feed, err := recorder.NewFeed(j, s.ID)
-	must(err)
-	w := &lookupWorld{source: s.ID, first: 1_795_985_000_000}
+	r := recordInto(b, j, "bench")
+	w := &lookupWorld{source: r.source, first: 1_795_985_000_000}
 	t := mooncaketest.NewTraffic(mooncaketest.StoreOptions{Seed: 1, Objects: *lookupObjects}, *lookupBatch, w.first)
 	t.EventsPerMS = 100
-	g := j.NewGroup()
 	for made := 0; made < *lookupEvents || t.Rest() > 0; made += *lookupBatch {
 		n := *lookupBatch
 		if made >= *lookupEvents {
 			n = min(n, t.Rest())
 		}
 		frames, ms := t.NextOf(n)
-		kept := make([][]byte, 0, 3)
-		for _, f := range frames {
-			kept = append(kept, slices.Clone(f))
-		}
-		_, err := feed.Add(g, &capture.Record{Kind: capture.Message, Received: ms * 1e6, Frames: kept}, false)
-		must(err)
+		r.add(ms, frames[:])
 		w.last = ms
 		w.seqs++
-		if g.Raw() >= 1<<20 {
-			feed.Save(g)
-			must(g.Commit())
-			g = j.NewGroup()
-		}
 	}
-	feed.Save(g)
-	must(g.Commit())
-	must(j.Sync())
+	r.end()
 	must(j.Seal(b.Context()))
 	must(j.Flush())
 	x, err := index.Open(j, true, index.Options{ObjectCache: *lookupCache})

@@ -10,9 +10,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
-	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
-	"github.com/kvjournal/kvjournal/journal/recorder"
 )
 
 var (
@@ -61,37 +59,14 @@ func pastEngine(b *testing.B) *Engine {
 
 func recordPast(b *testing.B, j *journal.Journal, events int) {
 	b.Helper()
-	s, err := j.EnsureSource("past", nil, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	feed, err := recorder.NewFeed(j, s.ID)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := recordInto(b, j, "past")
 	traffic := mooncaketest.NewTraffic(mooncaketest.StoreOptions{Seed: 1, Tenants: 3}, 64, pastTime)
 	traffic.EventsPerMS = 5
-	g := j.NewGroup()
 	for made := 0; made < events; made += 64 {
 		frames, ms := traffic.Next()
-		held := make([][]byte, len(frames))
-		for i, f := range frames {
-			held[i] = append([]byte{}, f...)
-		}
-		if _, err := feed.Add(g, &capture.Record{Kind: capture.Message, Received: ms * 1e6, Frames: held}, false); err != nil {
-			b.Fatal(err)
-		}
-		if g.Raw() >= 1<<20 || made+64 >= events {
-			feed.Save(g)
-			if err := g.Commit(); err != nil {
-				b.Fatal(err)
-			}
-			g = j.NewGroup()
-		}
+		r.add(ms, frames[:])
 	}
-	if err := j.Sync(); err != nil {
-		b.Fatal(err)
-	}
+	r.end()
 }
 
 // BenchmarkObjectsCount counts all objects at a moment before the newest tenth of the events. One operation is one count.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -21,23 +20,8 @@ import (
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
+// answeringOn finds the URL at which a service answers others than the owner.
 var answeringOn = regexp.MustCompile(`msg=answering url=(http://[0-9.:]+)/`)
-
-// httpOf waits for the URL at which a recorder answers others than the owner.
-func httpOf(t *testing.T, p *process) (url string) {
-	t.Helper()
-	eventually(t, "it tells its address", func() bool {
-		if !p.running() {
-			t.Fatalf("it ended:\n%s", p.talk.String())
-		}
-		m := answeringOn.FindStringSubmatch(p.talk.String())
-		if m != nil {
-			url = m[1]
-		}
-		return m != nil
-	})
-	return url
-}
 
 // consumer reads the log as server-sent events, and dies now and then: what it kept is the id of the last event that it had as a whole,
 // and of each event's data a hash.
@@ -121,10 +105,7 @@ func lineHash(b []byte) uint64 {
 // once, in order, over KVJOURNAL_SSE_EVENTS events (default 100,000), while they are recorded.
 func TestEventsMissNothing(t *testing.T) {
 	t.Parallel()
-	events := 100_000
-	if n, err := strconv.Atoi(os.Getenv("KVJOURNAL_SSE_EVENTS")); err == nil {
-		events = n
-	}
+	events := fromEnvironment(t, "KVJOURNAL_SSE_EVENTS", 100_000)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -135,7 +116,7 @@ func TestEventsMissNothing(t *testing.T) {
 	rec := record(t, dir, s.Endpoint(), "--listen", "127.0.0.1:0")
 	connected(t, dir, true)
 	s.run(t)
-	c := &consumer{url: httpOf(t, rec)}
+	c := &consumer{url: rec.says(t, answeringOn)}
 	enough := func() bool { return len(c.hashes) >= events }
 	// Now and then so few bytes that no event is whole: that must not keep it from going on.
 	for !enough() {
@@ -147,7 +128,7 @@ func TestEventsMissNothing(t *testing.T) {
 	rec.stop(t)
 	end := stats(t, dir).DurableOffset
 	rec = record(t, dir, s.Endpoint(), "--listen", "127.0.0.1:0")
-	c.url = httpOf(t, rec)
+	c.url = rec.says(t, answeringOn)
 	for !c.reached(end) {
 		c.live(t, random.Int64N(int64(events)*40)+1, func() bool { return c.reached(end) })
 	}

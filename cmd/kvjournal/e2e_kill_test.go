@@ -27,15 +27,18 @@ const killsALife = 10
 const truthMoments = 3
 
 // kills is how often TestKill9UnderLoad kills.
-func kills(t *testing.T) int {
+func kills(t *testing.T) int { return fromEnvironment(t, "KVJOURNAL_KILLS", 5) }
+
+// fromEnvironment is a number from 1 on that the environment may set.
+func fromEnvironment(t *testing.T, name string, usual int) int {
 	t.Helper()
-	text := os.Getenv("KVJOURNAL_KILLS")
+	text := os.Getenv(name)
 	if text == "" {
-		return 5
+		return usual
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		t.Fatalf("KVJOURNAL_KILLS=%q: want a number from 1 on", text)
+		t.Fatalf("%s=%q: want a number from 1 on", name, text)
 	}
 	return n
 }
@@ -52,20 +55,6 @@ func killSeed(t *testing.T) *rand.Rand {
 	}
 	t.Logf("KVJOURNAL_SEED=%d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
-}
-
-// firstLife says which load is the first; KVJOURNAL_LIFE sets it, from 1 on.
-func firstLife(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("KVJOURNAL_LIFE")
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("KVJOURNAL_LIFE=%q: want a number from 1 on", text)
-	}
-	return n - 1
 }
 
 // loads are the publishers of the lives, in turn. Where the truth is kept, no confirmed answer may differ from it.
@@ -89,7 +78,7 @@ var loads = []struct {
 // equals that of an index computed anew, and what is confirmed is true.
 func TestKill9UnderLoad(t *testing.T) {
 	rng, todo, begun := killSeed(t), kills(t), time.Now()
-	for life, done := firstLife(t), 0; done < todo; life++ {
+	for life, done := fromEnvironment(t, "KVJOURNAL_LIFE", 1)-1, 0; done < todo; life++ {
 		n := min(killsALife, todo-done)
 		load := &loads[life%len(loads)]
 		// A subtest each: its processes end with it.
@@ -141,7 +130,7 @@ func newKilled(t *testing.T, rng *rand.Rand, life int) *killed {
 	}
 	l.sim, l.endpoint = simulate(t, args...)
 	if load.master {
-		l.args = []string{"--master", adminOf(t, l.sim)}
+		l.args = []string{"--master", l.sim.says(t, adminOn)}
 	}
 	if load.prunes {
 		l.dir, _ = agedDir(t, "default")

@@ -11,6 +11,7 @@ import (
 // The e2e tests drive the real programs as processes, over real TCP. Environment:
 //
 //	KVJOURNAL_KILLS=20      how often TestKill9UnderLoad kills the recorder (default 5: about 20 s)
+//	KVJOURNAL_LIFE=5        the load that it begins with, from 1 on
 //	KVJOURNAL_E2E_RACE=1    build the programs with the race detector
 var (
 	kvjournalBinary   string

@@ -195,30 +195,24 @@ func simulate(t *testing.T, args ...string) (p *process, endpoint string) {
 func simulateOn(t *testing.T, bind string, args ...string) (p *process, endpoint string) {
 	t.Helper()
 	p = start(t, mooncakesimBinary, append([]string{"--bind", bind}, args...)...)
-	eventually(t, "the publisher tells its port", func() bool {
-		if !p.running() {
-			t.Fatalf("the publisher ended:\n%s", p.talk.String())
-		}
-		m := publishingOn.FindStringSubmatch(p.talk.String())
-		if m != nil {
-			endpoint = m[1]
-		}
-		return m != nil
-	})
-	return p, endpoint
+	return p, p.says(t, publishingOn)
 }
 
-var adminOn = regexp.MustCompile(`admin API on (http://[0-9.]+:[0-9]+)`)
-
-// adminOf waits for the admin URL of a mooncakesim.
-func adminOf(t *testing.T, p *process) (url string) {
+// says waits until the process has said what fits, and returns what the first group of it is.
+func (p *process) says(t *testing.T, what *regexp.Regexp) (group string) {
 	t.Helper()
-	eventually(t, "the publisher tells its admin URL", func() bool {
-		m := adminOn.FindStringSubmatch(p.talk.String())
+	eventually(t, "it says "+what.String(), func() bool {
+		if !p.running() {
+			t.Fatalf("it ended:\n%s", p.talk.String())
+		}
+		m := what.FindStringSubmatch(p.talk.String())
 		if m != nil {
-			url = m[1]
+			group = m[1]
 		}
 		return m != nil
 	})
-	return url
+	return group
 }
+
+// adminOn finds the admin URL of a mooncakesim.
+var adminOn = regexp.MustCompile(`admin API on (http://[0-9.]+:[0-9]+)`)
