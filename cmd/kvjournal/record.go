@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -12,9 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvjournal/kvjournal/index/mooncake"
 	"github.com/kvjournal/kvjournal/journal/recorder"
-	"github.com/kvjournal/kvjournal/journal/subscribe"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
 )
@@ -114,62 +111,6 @@ that leaves. Where what stands for objects that are gone takes a quarter of --ke
 	return asService(cmd)
 }
 
-// configs are the sources that the flags name.
-func (f *recordFlags) configs() ([]service.SourceConfig, error) {
-	var out []service.SourceConfig
-	if len(f.endpoints) > 0 {
-		out = append(out, service.SourceConfig{Name: "default", Endpoints: f.endpoints, Masters: f.masters})
-	} else if len(f.masters) > 0 {
-		return nil, fmt.Errorf("--master goes with --endpoint")
-	}
-	for _, text := range f.sources {
-		c, err := parseSource(text)
-		if err != nil {
-			return nil, fmt.Errorf("--source %q: %w; write name=NAME,endpoint=tcp://HOST:PORT[,master=URL]", text, err)
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("nothing to record: give --endpoint tcp://HOST:PORT, or --source")
-	}
-	names := map[string]bool{}
-	for _, c := range out {
-		if names[c.Name] {
-			return nil, fmt.Errorf("two sources are named %q", c.Name)
-		}
-		names[c.Name] = true
-		if err := checkSource(&c); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func checkSource(c *service.SourceConfig) error {
-	if len(c.Endpoints) == 0 {
-		return fmt.Errorf("source %q has no endpoint", c.Name)
-	}
-	seen := map[string]bool{}
-	for _, e := range c.Endpoints {
-		if err := subscribe.CheckEndpoint(e); err != nil {
-			return fmt.Errorf("source %q: %w; write tcp://HOST:PORT", c.Name, err)
-		}
-		if seen[e] {
-			return fmt.Errorf("source %q has the endpoint %s twice", c.Name, e)
-		}
-		seen[e] = true
-	}
-	for _, m := range c.Masters {
-		if err := mooncake.CheckURL(m); err != nil {
-			return fmt.Errorf("source %q: %w", c.Name, err)
-		}
-	}
-	if n := len(c.Masters); n > 0 && n != len(c.Endpoints) {
-		return fmt.Errorf("source %q has %d endpoints and %d masters; give one master for each endpoint, in the same order", c.Name, len(c.Endpoints), n)
-	}
-	return nil
-}
-
 // readMaster checks what says how masters are asked, and reads its files.
 func (f *recordFlags) readMaster() error {
 	if f.master.PollEvery < 100*time.Millisecond {
@@ -196,69 +137,6 @@ func (f *recordFlags) readMaster() error {
 		f.master.CA = b
 	}
 	return nil
-}
-
-func parseSource(text string) (service.SourceConfig, error) {
-	var c service.SourceConfig
-	for _, part := range strings.Split(text, ",") {
-		key, value, ok := strings.Cut(part, "=")
-		if !ok || value == "" {
-			return c, fmt.Errorf("%q is no key=value", part)
-		}
-		switch key {
-		case "name":
-			c.Name = value
-		case "endpoint":
-			c.Endpoints = append(c.Endpoints, value)
-		case "master":
-			c.Masters = append(c.Masters, value)
-		default:
-			return c, fmt.Errorf("unknown key %q", key)
-		}
-	}
-	if c.Name == "" {
-		return c, fmt.Errorf("it has no name")
-	}
-	return c, nil
-}
-
-// volumePercent is how much of the volume a directory may take by default.
-const volumePercent = 80
-
-// retention is what the flags say to keep.
-func (f *recordFlags) retention() (r service.Retention, err error) {
-	if f.keep != "" {
-		if r.Keep, err = parseKeep(f.keep); err != nil {
-			return r, usageError(fmt.Errorf("--keep %q: %w", f.keep, err))
-		}
-	}
-	switch f.keepBytes {
-	case "":
-		if r.KeepBytes, err = service.VolumeShare(nil, f.dir, volumePercent); err != nil {
-			return r, fmt.Errorf("the size of the volume, of which %d %% may be taken, cannot be read: %w; give --keep-bytes", volumePercent, err)
-		}
-	case "0":
-	default:
-		if r.KeepBytes, err = parseSome(f.keepBytes); err != nil {
-			return r, usageError(fmt.Errorf("--keep-bytes %q: %w", f.keepBytes, err))
-		}
-	}
-	return r, nil
-}
-
-// retentionText says what is kept.
-func (f *recordFlags) retentionText(r *service.Retention) string {
-	text := "everything"
-	if r.Keep > 0 {
-		text = "what was received in the last " + f.keep
-	}
-	if r.KeepBytes > 0 {
-		text += ", up to " + bytesOf(r.KeepBytes)
-		if f.keepBytes == "" {
-			text += fmt.Sprintf(" (%d %% of the volume; --keep-bytes changes it)", volumePercent)
-		}
-	}
-	return text
 }
 
 // memoryLimit is what the Go runtime may hold before it collects harder; Pebble's caches and memtables lie beside it.
@@ -311,113 +189,4 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 	st := s.Status()
 	log.Info("stopped in good order", "durable_offset", st.Durable, "messages", st.Messages, "events", st.Events)
 	return nil
-}
-
-// statusLine shows a live line at the bottom of a terminal, below the log; elsewhere it only passes the log on.
-type statusLine struct {
-	out  io.Writer
-	live bool
-	line chan string
-	log  chan logged
-	stop chan struct{}
-	done chan struct{}
-}
-
-type logged struct {
-	b    []byte
-	done chan error
-}
-
-const clearLine = "\r\x1b[K"
-
-func newStatusLine(w io.Writer) *statusLine {
-	s := &statusLine{out: w, live: isTerminal(w), line: make(chan string), log: make(chan logged), stop: make(chan struct{}), done: make(chan struct{})}
-	go s.write()
-	return s
-}
-
-// write is the only one that writes to the terminal.
-func (s *statusLine) write() {
-	defer close(s.done)
-	shown := ""
-	for {
-		select {
-		case l := <-s.log:
-			if shown != "" {
-				fmt.Fprint(s.out, clearLine)
-			}
-			_, err := s.out.Write(l.b)
-			fmt.Fprint(s.out, shown)
-			l.done <- err
-		case line := <-s.line:
-			shown = line
-			fmt.Fprint(s.out, clearLine+line)
-		case <-s.stop:
-			return
-		}
-	}
-}
-
-// Write passes a log line on, above the status line.
-func (s *statusLine) Write(b []byte) (int, error) {
-	l := logged{b, make(chan error, 1)}
-	select {
-	case s.log <- l:
-		return len(b), <-l.done
-	case <-s.done:
-		return os.Stderr.Write(b)
-	}
-}
-
-// follow shows the service's figures once a second until it ends.
-func (s *statusLine) follow(svc *service.Service) {
-	if !s.live {
-		return
-	}
-	go func() {
-		t := time.NewTicker(time.Second)
-		defer t.Stop()
-		before, at := svc.Status(), time.Now()
-		for {
-			select {
-			case <-svc.Done():
-				return
-			case now := <-t.C:
-				st := svc.Status()
-				rate := float64(st.Events-before.Events) / now.Sub(at).Seconds()
-				select {
-				case s.line <- statusText(&st, uint64(rate)):
-				case <-s.done:
-					return
-				}
-				before, at = st, now
-			}
-		}
-	}()
-}
-
-func statusText(st *service.Status, rate uint64) string {
-	connected := 0
-	for _, so := range st.Sockets {
-		if so.Connected {
-			connected++
-		}
-	}
-	if p := st.Paused; p != nil {
-		return fmt.Sprintf("PAUSED: %s free, --min-free %s  durable offset %s", bytesOf(p.Free), bytesOf(p.Least), number(st.Durable))
-	}
-	return fmt.Sprintf("%d of %d connected  %s events/s  %s events, durable offset %s  index %s behind  buffer %s",
-		connected, len(st.Sockets), number(rate), number(st.Events), number(st.Durable), number(st.Durable-min(st.Durable, st.Applied)), bytesOf(uint64(st.Buffered)))
-}
-
-// end clears the line; what is logged later goes straight through.
-func (s *statusLine) end() {
-	if s.live {
-		select {
-		case s.line <- "":
-		case <-s.done:
-		}
-	}
-	close(s.stop)
-	<-s.done
 }
