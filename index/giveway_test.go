@@ -10,7 +10,7 @@ import (
 // TestCatchUpGivesWay: who wants to write (a prune, a rebuilt index that is put in place) does not wait until an index that is far behind has
 // caught up.
 func TestCatchUpGivesWay(t *testing.T) {
-	j := fill(t, t.TempDir(), 8*batchEvents, 64)
+	j := fill(t, t.TempDir(), 5*batchEvents, 64)
 	x, err := Open(j, true, testOptions(vfs.NewMem()))
 	if err != nil {
 		t.Fatal(err)

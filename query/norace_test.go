@@ -2,4 +2,7 @@
 
 package query
 
-const usualStreams = 60
+const (
+	usualStreams = 60
+	usualPairs   = 4800
+)

@@ -278,7 +278,7 @@ func placements(all []*ObjectOut) map[string]string {
 // with clears, gaps and restarts, and with so few objects looked up at once that nearly every change comes in a later part.
 func TestDiffModel(t *testing.T) {
 	pairs, changes, parts := 0, 0, 0
-	tries := max(40, 4800 / *modelStreams) // thousands in all; every second one goes backwards, and is refused
+	tries := max(40, usualPairs / *modelStreams) // every second one goes backwards, and is refused
 	for n := range *modelStreams {
 		r := newRecorded(t, *modelSeed+uint64(n))
 		for range tries {

@@ -2,5 +2,8 @@
 
 package query
 
-// usualStreams is how many random streams a model test runs: the race detector makes each several times as slow.
-const usualStreams = 4
+// The race detector makes everything several times as slow.
+const (
+	usualStreams = 4    // how many random streams a model test runs
+	usualPairs   = 1000 // how many pairs of moments are compared, in all streams together
+)

@@ -35,7 +35,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	tmp := t.TempDir()
 	dir := filepath.Join(tmp, "data")
 	s := newSimulation(t, func(o *mooncaketest.SimOptions) {
-		o.Rate, o.Duration = 5000, 10*patience
+		o.Rate, o.Duration = 2000, 10*patience
 		o.Store.Objects = 1500
 	})
 	rec := record(t, dir, s.Endpoint())
@@ -48,7 +48,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 	var last backup.Report
 	for i := range 3 {
-		events(dir, 5000)
+		events(dir, 2000)
 		before := stats(t, dir)
 		last = reportOf(t, kvjournal(t, "backup", "--dir", dir, "--to", filepath.Join(tmp, fmt.Sprint("backup-", i)), "--output", "json"))
 		if last.DurableOffset < before.DurableOffset || last.Events < before.Events || !last.Live || last.Compared.Records == 0 || last.Linked == 0 {
@@ -58,7 +58,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			t.Errorf("the backup says %+v of itself, want %+v", st, last)
 		}
 	}
-	events(dir, 3000) // what the backup does not hold
+	events(dir, 1500) // what the backup does not hold
 	restored := filepath.Join(tmp, "restored")
 	r := reportOf(t, kvjournal(t, "restore", "--from", last.Dir, "--dir", restored, "--output", "json"))
 	if r.DurableOffset != last.DurableOffset || r.Origin != last.JournalID || r.JournalID == last.JournalID || r.AppliedOffset != r.DurableOffset {
@@ -66,7 +66,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 	again := record(t, restored, s.Endpoint())
 	connected(t, restored, true)
-	events(restored, 5000)
+	events(restored, 2000)
 	s.stop()
 	s.wait(t)
 	for _, d := range []string{dir, restored} {
@@ -75,7 +75,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	rec.stop(t)
 	again.stop(t)
 
-	truth := some(readTruth(t, &s.truth), 8)
+	truth := some(readTruth(t, &s.truth), 4)
 	objects := universe(readJournal(t, dir).objects, truth)
 	for _, d := range []string{dir, restored, last.Dir} {
 		var sum tally

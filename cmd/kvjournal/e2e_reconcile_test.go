@@ -86,7 +86,7 @@ func TestReconcileUnderLosses(t *testing.T) {
 	if n == 0 || len(all) == 0 {
 		t.Fatal("nothing was lost, or nothing was reconciled")
 	}
-	truth = some(truth, 12)
+	truth = some(truth, 6)
 	judgeAll(t, l.dir, truth, objects)
 	// Long after the last loss everything of the tenant default is sure again; the other tenants' doubts stay.
 	var sum tally

@@ -203,7 +203,7 @@ func seedOf(t *testing.T) uint64 {
 // in peace all that can be asked is confirmed.
 func TestModel(t *testing.T) {
 	seed := seedOf(t)
-	lives := 60
+	lives := 24
 	if s := os.Getenv("KVJOURNAL_LIVES"); s != "" {
 		lives, _ = strconv.Atoi(s)
 	}
@@ -263,7 +263,7 @@ func TestModel(t *testing.T) {
 		}
 	}
 	t.Logf("%d readings held, discarded: %v, %d corrections, %d confirmed answers compared", held, discarded, corrected, sure)
-	if lives >= 60 && (held < lives || corrected < lives || len(discarded) == 0) {
+	if lives >= 24 && (held < lives || corrected < lives || len(discarded) == 0) {
 		t.Error("too little happened")
 	}
 }

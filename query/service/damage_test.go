@@ -30,7 +30,7 @@ import (
 //
 // and nothing panics. KVJOURNAL_DAMAGES says how many, KVJOURNAL_SEED repeats.
 func TestDamage(t *testing.T) {
-	seed, n := uint64(time.Now().UnixNano()), 12
+	seed, n := uint64(time.Now().UnixNano()), 6
 	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
