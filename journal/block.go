@@ -99,6 +99,8 @@ type builder struct {
 	table   tableWriter
 	payload pack.Encoder
 	scratch []byte
+	packed  []byte // the table, compressed
+	stored  []byte // the finished block: see pack
 }
 
 func (b *builder) reset(first uint64) {
@@ -123,11 +125,15 @@ func (b *builder) add(h *Header, frames [][]byte) {
 	b.count++
 }
 
+// pack makes stored of what was added.
+func (b *builder) pack(c *codec) { b.stored = b.appendBlock(b.stored[:0], c) }
+
 // appendBlock appends the finished block's bytes to dst.
 func (b *builder) appendBlock(dst []byte, c *codec) []byte {
 	start := len(dst)
 	b.scratch = b.table.appendTo(b.scratch[:0])
-	table, tableZ := c.compress(nil, b.scratch)
+	table, tableZ := c.compress(b.packed[:0], b.scratch)
+	b.packed = table
 	dst = append(dst, blockVersion, 0)
 	dst = binary.AppendUvarint(dst, uint64(b.count))
 	dst = binary.AppendUvarint(dst, uint64(len(b.scratch)))

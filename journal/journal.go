@@ -40,6 +40,9 @@ type Journal struct {
 	clocks map[uint32]*clock
 	totals Totals // of all records below next; the appending goroutine's
 
+	builders []*builder     // to be used again; the appending goroutine's
+	packing  sync.WaitGroup // blocks that are being compressed, of a group that was given up, too
+
 	sourcesMu sync.RWMutex
 	sources   map[uint32]Source
 
@@ -429,6 +432,7 @@ func (j *Journal) Close() error {
 		if err := j.db.Close(); j.closeErr == nil {
 			j.closeErr = err
 		}
+		j.packing.Wait()
 		j.codec.close()
 		j.lock.Release()
 	})

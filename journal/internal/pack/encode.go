@@ -17,6 +17,7 @@ type Encoder struct {
 	time  uint64
 	id    uint64
 	small []byte
+	zstd  []byte // small, compressed
 
 	// known are the shapes seen so far, in any block: a publisher's next block has those of the last one.
 	known   []knownShape
@@ -226,7 +227,8 @@ func (e *Encoder) AppendTo(dst []byte, z *zstd.Encoder) []byte {
 		small = append(small, e.cols[i]...)
 	}
 	e.small = small
-	compressed := z.EncodeAll(small, nil)
+	compressed := z.EncodeAll(small, e.zstd[:0])
+	e.zstd = compressed
 	if len(compressed) >= len(small) {
 		compressed = small
 	}
