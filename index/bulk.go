@@ -124,8 +124,8 @@ func (b *bulk) addBaseline(key, value []byte) error {
 // isFull reports whether rows are enough for a run.
 func (b *bulk) isFull(r *eventRows) bool { return len(r.arena)+rowBytes*len(r.rows) >= b.o.runBytes }
 
-// rowBytes is what a row takes beside its key and value.
-const rowBytes = int(unsafe.Sizeof(eventRow{}) + unsafe.Sizeof(rowOrder{}))
+// rowBytes is what a row takes beside its key and value: sorting holds its order twice.
+const rowBytes = int(unsafe.Sizeof(eventRow{}) + 2*unsafe.Sizeof(rowOrder{}))
 
 // room makes room for the rows of a run, where those are like most: it would double again and again otherwise.
 func (b *bulk) room() *eventRows {

@@ -79,7 +79,10 @@
 //
 // Of 3 million events, on a machine busy with other work, a rebuild takes 3.1 us of processor time an event, all in all: 1.2 to sort runs and
 // spool them, 0.6 to make rows of records, 0.5 to read and unpack blocks, 0.3 to merge, 0.3 to write tables. To apply, flush and
-// compact them in the database took 6.2 us. The tables take 37 B an event, in place of 47 when settled.
+// compact them in the database took 6.2 us. The tables take 37 B an event, in place of 47 when settled. Since then rows are sorted by dealing
+// them out (roworder.go): comparing them was a sixth of what an import costs. With that, and what journal/internal/pack gained, importing a
+// million events from a .kvcap.zst takes 6.6 us of processor time an event in place of 7.9 (means of three, in turn), of which reading the
+// capture twice and its checksum are 1.6.
 //
 // # Views
 //

@@ -2,7 +2,6 @@ package index
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -18,18 +17,12 @@ type eventRows struct {
 	rows    []eventRow
 	arena   []byte // keys and values of rows, one behind the other
 	order   []rowOrder
+	sorter  rowSorter
 	scopes  []*scope // of the rows
 	numbers map[*scope]uint32
 	recent  uint32 // the scope of the row added last
 
 	touched touched // by the rows since the last commit
-}
-
-// rowOrder is what is moved about when rows are sorted.
-type rowOrder struct {
-	first uint64
-	scope uint32 // its rank among the scopes of the rows
-	row   uint32
 }
 
 // eventRow is one event. Its history key is arena[key:value], arena[object:value] of it being the position; its value, the
@@ -107,28 +100,6 @@ func (r *eventRows) ranks() []uint32 {
 		ranks[n] = rank
 	}
 	return ranks
-}
-
-// sort fills order. Rows of the same key stay in the order in which they were added.
-func (r *eventRows) sort() {
-	ranks := r.ranks()
-	r.order = r.order[:0]
-	for i := range r.rows {
-		row := &r.rows[i]
-		r.order = append(r.order, rowOrder{row.first, ranks[row.scope], uint32(i)})
-	}
-	slices.SortFunc(r.order, func(a, b rowOrder) int {
-		switch {
-		case a.scope != b.scope:
-			return cmp.Compare(a.scope, b.scope)
-		case a.first != b.first:
-			return cmp.Compare(a.first, b.first)
-		}
-		if c := bytes.Compare(r.historyKey(a.row), r.historyKey(b.row)); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.row, b.row)
-	})
 }
 
 // size is how many bytes the rows have; half as many again are for the live rows.

@@ -3,12 +3,11 @@ package index
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/kvjournal/kvjournal/journal/hexdigit"
+	"github.com/kvjournal/kvjournal/journal/digits"
 )
 
 // The first byte of a key names its keyspace. Part of the format.
@@ -125,34 +124,21 @@ const (
 )
 
 func appendObject(dst, key []byte) []byte {
-	if len(key) >= 2*packedBytes {
-		var packed [packedBytes]byte
-		if packHex(&packed, key) {
-			return appendText(append(append(dst, objectPacked), packed[:]...), key[2*packedBytes:])
+	if len(key) >= 2*packedBytes && digits.Is(key[0]) { // most others show it here
+		n := len(dst)
+		dst = digits.AppendPacked(append(dst, objectPacked), key[:2*packedBytes])
+		if len(dst) == n+1+packedBytes {
+			return appendText(dst, key[2*packedBytes:])
 		}
+		dst = dst[:n]
 	}
 	return appendText(append(dst, objectPlain), key)
-}
-
-// packHex packs the digits that a key of 64 bytes or more begins with, two a byte, and reports whether all are.
-func packHex(dst *[packedBytes]byte, key []byte) bool {
-	key = key[:2*packedBytes]
-	bad := hexdigit.Value(key[0])
-	if bad > 15 {
-		return false // most others show it here
-	}
-	for i := range dst {
-		hi, lo := hexdigit.Value(key[2*i]), hexdigit.Value(key[2*i+1])
-		bad |= hi | lo
-		dst[i] = hi<<4 | lo
-	}
-	return bad <= 15
 }
 
 // appendObjectKey appends the key that b holds whole, as appendObject wrote it.
 func appendObjectKey(dst, b []byte) []byte {
 	if b[0] == objectPacked {
-		dst = hex.AppendEncode(dst, b[1:1+packedBytes])
+		dst = digits.AppendText(dst, b[1:1+packedBytes])
 		b = b[packedBytes:]
 	}
 	for b = b[1 : len(b)-2]; ; { // without the terminator

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/kvjournal/kvjournal/journal/hexdigit"
+	"github.com/kvjournal/kvjournal/journal/digits"
 	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
@@ -91,7 +91,7 @@ func keyRanges(prefix []byte) []keyRange {
 	}
 	packed := []byte{objectPacked}
 	for i, c := range prefix[:min(len(prefix), 2*packedBytes)] {
-		d := hexdigit.Value(c)
+		d := digits.Value(c)
 		switch {
 		case d > 15:
 			return out
@@ -132,45 +132,45 @@ func behind(form byte, after []byte) []byte {
 		low[len(low)-1]++ // all keys that go on lie above 00 01, those that do not below 00 02
 		return low
 	}
-	digits := make([]byte, 0, 2*packedBytes)
+	values := make([]byte, 0, 2*packedBytes)
 	for i, c := range after {
 		if i == 2*packedBytes {
-			low := appendText(pack(digits), after[i:])
+			low := appendText(pack(values), after[i:])
 			low[len(low)-1]++
 			return low
 		}
-		if d := hexdigit.Value(c); d <= 15 {
-			digits = append(digits, d)
+		if d := digits.Value(c); d <= 15 {
+			values = append(values, d)
 			continue
 		}
 		switch {
 		case c < '0':
-			return pack(append(digits, 0))
+			return pack(append(values, 0))
 		case c < 'a': // above '9'
-			return pack(append(digits, 10))
+			return pack(append(values, 10))
 		}
 		// All keys that begin with these digits lie before it.
-		for len(digits) > 0 && digits[len(digits)-1] == 15 {
-			digits = digits[:len(digits)-1]
+		for len(values) > 0 && values[len(values)-1] == 15 {
+			values = values[:len(values)-1]
 		}
-		if len(digits) == 0 {
+		if len(values) == 0 {
 			return []byte{objectPacked + 1}
 		}
-		digits[len(digits)-1]++
-		return pack(digits)
+		values[len(values)-1]++
+		return pack(values)
 	}
-	if len(digits) == 2*packedBytes {
-		low := appendText(pack(digits), nil)
+	if len(values) == 2*packedBytes {
+		low := appendText(pack(values), nil)
 		low[len(low)-1]++
 		return low
 	}
-	return pack(digits)
+	return pack(values)
 }
 
 // pack is the lowest packed key that begins with these hex digits.
-func pack(digits []byte) []byte {
+func pack(values []byte) []byte {
 	out := append(make([]byte, 0, 1+packedBytes), objectPacked)
-	for i, d := range digits {
+	for i, d := range values {
 		if i%2 == 0 {
 			out = append(out, d<<4)
 		} else {

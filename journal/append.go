@@ -12,10 +12,10 @@ import (
 // Group collects records that become durable together. It is made by NewGroup, filled by Add, and ended by Commit.
 type Group struct {
 	j       *Journal
-	build   builder
+	build   *builder
+	packing []packing // the blocks before it that are not in the batch yet, the oldest first
 	rows    blockRows
 	batch   *pebble.Batch
-	buf     []byte
 	err     error
 	records int
 	raw     int
@@ -81,7 +81,7 @@ func (r *blockRows) write(b *pebble.Batch, first uint64, highest func(source uin
 
 // NewGroup begins a group. Only one may be open at a time.
 func (j *Journal) NewGroup() *Group {
-	g := &Group{j: j, batch: j.db.NewBatch()}
+	g := &Group{j: j, batch: j.db.NewBatch(), build: j.newBuilder()}
 	g.build.reset(j.next)
 	return g
 }
@@ -93,8 +93,10 @@ func (g *Group) Add(h *Header, frames [][]byte) uint64 {
 	for _, f := range frames {
 		size += len(f)
 	}
-	if b := &g.build; b.count > 0 && (b.raw+size > maxBlockRaw || b.raw >= g.j.opts.BlockRaw || b.count >= maxBlockRecords) {
-		g.finishBlock()
+	if b := g.build; b.count > 0 && (b.raw+size > maxBlockRaw || b.raw >= g.j.opts.BlockRaw || b.count >= maxBlockRecords) {
+		g.writeRows()
+		g.pack()
+		g.build.reset(g.j.next)
 	}
 	offset := g.j.next
 	g.j.next++
@@ -143,24 +145,10 @@ func (g *Group) note(err error) {
 	}
 }
 
-func (g *Group) finishBlock() {
-	if g.build.count == 0 {
-		return
-	}
-	g.buf = g.build.appendBlock(g.buf[:0], g.j.codec)
-	g.note(g.batch.Set(blockKey(g.build.first), g.buf, nil))
-	g.note(g.rows.write(g.batch, g.build.first, func(source uint32) (int64, bool) {
-		c := g.j.clockOf(source)
-		return c.highest, c.has
-	}))
-	g.build.reset(g.j.next)
-	g.rows.reset()
-}
-
 // Commit hands the group to the log and returns before it is durable: Durable moves when it is. It waits while
 // two commits are already under way. After an error the journal takes no more: the process should end.
 func (g *Group) Commit() error {
-	g.finishBlock()
+	g.storeAll()
 	for source, c := range g.j.clocks {
 		g.note(c.write(g.batch, source))
 	}

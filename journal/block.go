@@ -23,8 +23,13 @@ const (
 	maxDecoded = 1 << 31
 )
 
-// blockTableZstd: the table is a zstd frame. Payloads are always packed (journal/internal/pack).
-const blockTableZstd = 1
+// Flags of a block. Payloads are always packed (journal/internal/pack).
+const (
+	blockTableZstd = 1 << iota // the table is a zstd frame
+	blockStarts                // the payload has shapes of a form that the first programs do not know (pack.Encoder.Starts)
+
+	blockFlags = 1<<iota - 1 // all that this program knows
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -94,6 +99,8 @@ type builder struct {
 	table   tableWriter
 	payload pack.Encoder
 	scratch []byte
+	packed  []byte // the table, compressed
+	stored  []byte // the finished block: see pack
 }
 
 func (b *builder) reset(first uint64) {
@@ -118,11 +125,15 @@ func (b *builder) add(h *Header, frames [][]byte) {
 	b.count++
 }
 
+// pack makes stored of what was added.
+func (b *builder) pack(c *codec) { b.stored = b.appendBlock(b.stored[:0], c) }
+
 // appendBlock appends the finished block's bytes to dst.
 func (b *builder) appendBlock(dst []byte, c *codec) []byte {
 	start := len(dst)
 	b.scratch = b.table.appendTo(b.scratch[:0])
-	table, tableZ := c.compress(nil, b.scratch)
+	table, tableZ := c.compress(b.packed[:0], b.scratch)
+	b.packed = table
 	dst = append(dst, blockVersion, 0)
 	dst = binary.AppendUvarint(dst, uint64(b.count))
 	dst = binary.AppendUvarint(dst, uint64(len(b.scratch)))
@@ -132,6 +143,9 @@ func (b *builder) appendBlock(dst []byte, c *codec) []byte {
 	dst = b.payload.AppendTo(dst, c.enc)
 	if tableZ {
 		dst[start+1] |= blockTableZstd
+	}
+	if b.payload.Starts() {
+		dst[start+1] |= blockStarts
 	}
 	return binary.LittleEndian.AppendUint32(dst, blockChecksum(b.first, dst[start:]))
 }
@@ -232,8 +246,8 @@ func (b *Block) decodeTable(first uint64, stored []byte, c *codec) ([]byte, erro
 		return nil, newer(first, fmt.Sprintf("a block of version %d, this program reads %d", body[0], blockVersion))
 	}
 	flags := body[1]
-	if flags&^blockTableZstd != 0 {
-		return nil, newer(first, fmt.Sprintf("a block with flags %#x, of which this program knows %#x", flags, blockTableZstd))
+	if flags&^blockFlags != 0 {
+		return nil, newer(first, fmt.Sprintf("a block with flags %#x, of which this program knows %#x", flags, blockFlags))
 	}
 	head := varint.Cursor{B: body[2:]}
 	count, tableRaw, tableLen, payloadRaw := head.Uvarint(), head.Uvarint(), head.Uvarint(), head.Uvarint()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
@@ -238,5 +239,33 @@ func readRechecksummed(t testing.TB, body []byte, c *codec) {
 	}
 	if size > b.RawLen()+8*len(recs) { // the seq frame is not stored
 		t.Fatalf("%d bytes of frames from %d", size, b.RawLen())
+	}
+}
+
+// TestBlockTellsOfStarts: a program that does not know how a group_id comes from the start of a key must refuse the block, as newer.
+func TestBlockTellsOfStarts(t *testing.T) {
+	c := mustCodec(t)
+	key := strings.Repeat("0123456789abcdef", 4) + "_0_k"
+	for group, flag := range map[string]byte{"a group of its own": 0, "g:" + key: 0, "g:" + key[:40]: blockStarts} {
+		enc := event.NewEncoder(event.EncodeOptions{ObjectKey: true})
+		f := event.Fields{Type: event.Stored, ID: 1, Tenant: "t", Backend: "b", Medium: "cpu", Key: key, GroupID: &group}
+		seq := event.SeqFrame(1)
+		h := Header{Kind: Message, Source: 1, HasSeq: true, Seq: 1, Events: 1}
+		want := rec{offset: 1, header: h, frames: [][]byte{{}, seq[:], enc.AppendPayload(nil, 1, []event.Fields{f}, 0)}}
+		stored := buildBlock(c, 1, []rec{want})
+		if got := stored[1] & blockStarts; got != flag {
+			t.Errorf("group %q: flag %#x, want %#x", group, got, flag)
+		}
+		var b Block
+		if err := b.decode(1, stored, c); err != nil {
+			t.Fatal(err)
+		}
+		got, err := blockRecords(&b)
+		if err == nil {
+			err = diffRecords(got, []rec{want})
+		}
+		if err != nil {
+			t.Errorf("group %q: %v", group, err)
+		}
 	}
 }

@@ -46,7 +46,7 @@
 //	|   u8    |  u8   | uvarint |  uvarint  |  uvarint  |   uvarint   |       |                | u32 LE  |
 //	+---------+-------+---------+-----------+-----------+-------------+=======+================+---------+
 //
-// flags: 1 the table is a zstd frame; else it is stored as it is. The checksum covers the block's key and
+// flags: 1 the table is a zstd frame; else it is stored as it is. 2 the payload has shapes that the first programs do not know. The checksum covers the block's key and
 // all bytes before it. The table is stored by column, because neighbours in a column hardly differ; first the length of each
 // column, then the columns, each value a difference to the record before unless said otherwise:
 //
@@ -55,8 +55,8 @@
 //	rare: what few records have: damage, mark, gap, stale, frame lengths
 //
 // The payload unpacks to the records' raw bytes, one behind the other, payload raw of them; journal/internal/pack draws its own
-// bytes. Sealed, it takes 40.0 B an event with 64 events a message and 41.1 B with one (raw 380 and 400); one zstd frame of the raw
-// bytes instead took 46.9 and 50.4 B (mooncakesim --capture, 1,000,000 events, blocks of 256 KiB). A message of the usual shape (an empty frame, eight bytes of seq,
+// bytes. Sealed, it takes 34.9 B an event with 64 events a message and 36.0 B with one (raw 380 and 400), 32 of them the digits of the key; one zstd
+// frame of the raw bytes instead took 46.9 and 50.4 B (mooncakesim --capture, 1,000,000 events, blocks of 256 KiB). A message of the usual shape (an empty frame, eight bytes of seq,
 // a payload) is only its third frame here, since the rest is in the table.
 //
 // The table is compressed apart from the payload so that a search by time or number, which reads headers only, does
@@ -64,7 +64,12 @@
 //
 // # Blocks and the sealer
 //
-// A commit takes all that arrived during the commit before. Under load that fills blocks of Options.BlockRaw; under
+// A commit takes all that arrived during the commit before. Full blocks of it are compressed beside the appending goroutine (packing.go), two at
+// once at most; they come into the commit in their order, and a commit is whole or not at all. Of what the appending goroutine does for a group of
+// 64-event messages a third is reading them (event.Batch.Scan), two fifths laying them out (pack), and a fifth the commit; compressing them
+// takes another third as long, beside it.
+//
+// Under load a commit fills blocks of Options.BlockRaw; under
 // light load a block holds one message, and the sealer merges small blocks later, by the rules in seal.go. There is one format
 // for both. A block has 8,192 records at most: records without bytes (empty frames, connection events) would fill it for ever.
 //
@@ -112,6 +117,12 @@
 // batch is a mark (recorder_down), so what the journal does not know of is in doubt by the usual rule.
 //
 // The head file is written when the database is made, before the first record: a directory with records and without it has lost it.
+//
+// # Logs at rest
+//
+// Pebble keeps write-ahead logs that it needs no more, to write over them, up to 128 MiB, until it is opened again. Close removes them where
+// all that was written lies in synced tables: nothing was written, nor ingested, since a flush began that worked (emptylogs.go). The newest
+// log stays, empty. So a directory that was recorded into and closed in good order is its tables and little more.
 //
 // # Damage
 //

@@ -77,6 +77,19 @@ func (s *survey) count(k pebblefile.Kind) (n int) {
 	return n
 }
 
+// whole is what opening the database came to: one that is read and holds nothing, beside tables, has lost what its manifest says of them.
+func (s *survey) whole(err error) error {
+	if !errors.Is(err, errNothing) {
+		return err
+	}
+	for _, f := range s.files {
+		if f.Kind == pebblefile.Table {
+			return &CorruptError{What: fmt.Sprintf("it holds nothing, and records may be in %s, which the manifest does not name; nothing was changed", f.Name)}
+		}
+	}
+	return err
+}
+
 // logBytes is the size of all write-ahead logs.
 func (s *survey) logBytes() (n int64) {
 	for _, f := range s.files {

@@ -40,6 +40,9 @@ type Journal struct {
 	clocks map[uint32]*clock
 	totals Totals // of all records below next; the appending goroutine's
 
+	builders []*builder     // to be used again; the appending goroutine's
+	packing  sync.WaitGroup // blocks that are being compressed, of a group that was given up, too
+
 	sourcesMu sync.RWMutex
 	sources   map[uint32]Source
 
@@ -53,6 +56,7 @@ type Journal struct {
 	moved     chan struct{} // closed and replaced when durable moves
 
 	horizon atomic.Pointer[Horizon]
+	flushed atomic.Pointer[written] // when the newest flush that worked began
 
 	headers  *recent[uint64, *headers] // by the offset of the block's first record
 	moments  *recent[momentKey, moment]
@@ -208,7 +212,7 @@ func openExamined(dir string, s *survey, o Options) (*Journal, error) {
 	}
 	j.stopping, j.stop = context.WithCancel(context.Background())
 	if j.codec, err = newCodec(); err == nil {
-		err = j.load()
+		err = s.whole(j.load())
 	}
 	if err == nil {
 		err = j.sound(s)
@@ -405,12 +409,18 @@ func (j *Journal) failed() error {
 	return nil
 }
 
-// Flush writes everything committed into tables, so that the log of the database is empty.
+// Flush writes everything committed into tables, so that the log of the database is empty. Where nothing comes behind it, Close leaves
+// no more of the log than an empty file.
 func (j *Journal) Flush() error {
 	if j.opts.ReadOnly {
 		return ErrReadOnly
 	}
-	return j.db.Flush()
+	before := j.written()
+	if err := j.db.Flush(); err != nil {
+		return err
+	}
+	j.flushed.Store(&before)
+	return nil
 }
 
 // WaitsForRoom reports whether a write waits because the disk is full.
@@ -426,9 +436,16 @@ func (j *Journal) Close() error {
 		j.background.Wait()
 		close(j.pending)
 		j.syncing.Wait()
+		idle := !j.opts.ReadOnly && j.closeErr == nil && j.inTables()
 		if err := j.db.Close(); j.closeErr == nil {
 			j.closeErr = err
 		}
+		if idle && j.closeErr == nil {
+			if err := dropLogs(j.opts.FS, j.opts.FS.PathJoin(j.dir, folder)); err != nil {
+				j.opts.Log.Warn("logs that are not needed any more are kept until the next start", "error", err)
+			}
+		}
+		j.packing.Wait()
 		j.codec.close()
 		j.lock.Release()
 	})

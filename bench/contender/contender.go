@@ -29,7 +29,7 @@ type Journal interface {
 	Close() error
 }
 
-// Sized is a journal that can tell what of its files is data that it needs: kvjournal leaves logs to be used again, until it is next opened.
+// Sized is a journal that can tell what of its files is data that it needs: kvjournal has logs to be used again while it is open.
 type Sized interface {
 	// Needed is in bytes.
 	Needed() uint64

@@ -4,7 +4,7 @@
 //
 //	append        all groups, durable at the end; ack: the first of them, each waited for
 //	open          after a crash: of a copy of the directory made without closing it, until the newest message is known
-//	disk          bytes of data at rest, after Settle and Close; needed: without logs that are kept to be used again
+//	disk          bytes of data at rest, after Settle and Close; needed: as the contender tells, without logs that are kept to be used again
 //	read, get     everything back in order, compared; single messages by seq, compared
 //
 // and of contenders that know where objects are (Places):

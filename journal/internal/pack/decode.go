@@ -162,12 +162,12 @@ func (d *decoder) event(dst []byte) ([]byte, bool) {
 			v.key = d.key
 		case holeText:
 			v.text = c[colText].Bytes(c[colText].Uvarint())
-		case holeSuffix:
+		case holeSuffix, holeStart:
 		default:
 			return dst, false
 		}
 	}
-	if c[colShape].Bad || c[colID].Bad || c[colStamp].Bad || c[colText].Bad || d.hex.Bad {
+	if c[colShape].Bad || c[colID].Bad || c[colStamp].Bad || c[colText].Bad || d.hex.Bad || s.start > len(v.key) {
 		return dst, false
 	}
 	dst = s.write(dst, &v)

@@ -17,19 +17,21 @@ type Encoder struct {
 	time  uint64
 	id    uint64
 	small []byte
+	zstd  []byte // small, compressed
 
 	// known are the shapes seen so far, in any block: a publisher's next block has those of the last one.
 	known   []knownShape
-	recent  int // the shape of the event before
-	block   uint32
-	defined int // in this block
+	recent  int    // the shape of the event before
+	block   uint64 // never the same again: a shape's number must be this block's
+	defined int    // in this block
+	starts  bool   // one of them has a holeStart
 }
 
 // knownShape is a shape, and its number in the block that defines it.
 type knownShape struct {
 	shape
 	definition []byte
-	block      uint32
+	block      uint64
 	number     byte
 }
 
@@ -39,7 +41,7 @@ func (e *Encoder) Reset() {
 		e.cols[i] = e.cols[i][:0]
 	}
 	e.hex, e.tails = e.hex[:0], e.tails[:0]
-	e.time, e.id, e.defined = 0, 0, 0
+	e.time, e.id, e.defined, e.starts = 0, 0, 0, false
 	e.block++
 	if len(e.known) == maxShapes {
 		e.known = e.known[:0] // make room: whoever sends so many kinds goes on to send others
@@ -116,22 +118,45 @@ func (e *Encoder) message(b []byte) bool {
 	return true
 }
 
-// find reads the event at p by a known shape, or makes one; next is 0 where neither can be.
+// find reads the event at p by a known shape, or makes one; next is 0 where neither can be. Where only a shape fits that says less than
+// another would, the other is made while there is plenty of room.
 func (e *Encoder) find(b []byte, p int, v *values) (s *knownShape, next int) {
 	if e.recent < len(e.known) {
-		if next := e.known[e.recent].match(b, p, v); next != 0 {
-			return &e.known[e.recent], next
+		s = &e.known[e.recent]
+		if next = s.match(b, p, v); next != 0 && !s.loose(v) {
+			return s, next
 		}
 	}
+	loose := -1
 	for i := range e.known {
-		if next := e.known[i].match(b, p, v); next != 0 {
+		s = &e.known[i]
+		if next = s.match(b, p, v); next == 0 {
+			continue
+		}
+		if !s.loose(v) {
 			e.recent = i
-			return &e.known[i], next
+			return s, next
+		}
+		loose = i
+	}
+	room := maxShapes
+	if loose >= 0 {
+		room = maxShapes / 2
+	}
+	if len(e.known) < room {
+		if s, next = e.learn(b, p, v); next != 0 {
+			return s, next
 		}
 	}
-	if len(e.known) == maxShapes {
+	if loose < 0 {
 		return nil, 0
 	}
+	e.recent = loose
+	return &e.known[loose], e.known[loose].match(b, p, v)
+}
+
+// learn makes a shape of the event at p, and reads it by that; next is 0 where that cannot be.
+func (e *Encoder) learn(b []byte, p int, v *values) (s *knownShape, next int) {
 	fresh, ok := shapeOf(b, p)
 	if !ok {
 		return nil, 0
@@ -153,6 +178,7 @@ func (e *Encoder) define(s *knownShape) bool {
 		return false
 	}
 	s.block, s.number = e.block, byte(e.defined)
+	e.starts = e.starts || s.start > 0
 	e.cols[colShapes] = append(e.cols[colShapes], s.definition...)
 	e.defined++
 	return true
@@ -188,6 +214,9 @@ func (e *Encoder) undo(m marks) {
 	e.hex = e.hex[:m.hex]
 }
 
+// Starts reports whether the block has a shape whose group_id comes from the start of the key, which the first programs do not know.
+func (e *Encoder) Starts() bool { return e.starts }
+
 // AppendTo appends the packed block.
 func (e *Encoder) AppendTo(dst []byte, z *zstd.Encoder) []byte {
 	small := e.small[:0]
@@ -198,7 +227,8 @@ func (e *Encoder) AppendTo(dst []byte, z *zstd.Encoder) []byte {
 		small = append(small, e.cols[i]...)
 	}
 	e.small = small
-	compressed := z.EncodeAll(small, nil)
+	compressed := z.EncodeAll(small, e.zstd[:0])
+	e.zstd = compressed
 	if len(compressed) >= len(small) {
 		compressed = small
 	}

@@ -3,32 +3,23 @@ package pack
 import (
 	"encoding/binary"
 
-	"github.com/kvjournal/kvjournal/journal/hexdigit"
+	"github.com/kvjournal/kvjournal/journal/digits"
 	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
 // A key is kept as parts: text (length uvarint, bytes) and a run of lower-case hex digits (half their number, uvarint; the digits are in
 // hex, two a byte), and so on until a run of none.
 
-const digitText = "0123456789abcdef"
-
 func appendKey(text, hex, key []byte) (newText, newHex []byte) {
 	begin := 0
 	for i := 0; i < len(key); {
-		if hexdigit.Value(key[i]) == hexdigit.None {
+		if !digits.Is(key[i]) {
 			i++
 			continue
 		}
 		mark, from := len(hex), i
-		for i+1 < len(key) {
-			hi, lo := hexdigit.Value(key[i]), hexdigit.Value(key[i+1])
-			if (hi|lo)&0xf0 != 0 {
-				break
-			}
-			hex = append(hex, hi<<4|lo)
-			i += 2
-		}
-		if i-from < minHex {
+		hex = digits.AppendPacked(hex, key[i:])
+		if i += 2 * (len(hex) - mark); i-from < minHex {
 			hex = hex[:mark]
 			i = max(i, from+1)
 			continue
@@ -54,9 +45,7 @@ func readKey(dst []byte, text, hex *varint.Cursor) []byte {
 		if n == 0 || text.Bad {
 			return dst
 		}
-		for _, c := range hex.Bytes(n) {
-			dst = append(dst, digitText[c>>4], digitText[c&15])
-		}
+		dst = digits.AppendText(dst, hex.Bytes(n))
 		if hex.Bad {
 			return dst
 		}

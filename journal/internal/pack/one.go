@@ -63,7 +63,7 @@ func (d *decoder) skipEvent() bool {
 			skipKey(&c[colText], &d.hex)
 		case holeText:
 			c[colText].Bytes(c[colText].Uvarint())
-		case holeSuffix:
+		case holeSuffix, holeStart:
 		default:
 			return false
 		}

@@ -3,6 +3,7 @@ package pack
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/kvjournal/kvjournal/journal/varint"
 )
@@ -16,13 +17,15 @@ const (
 	holeKey    hole = 3 // object_key
 	holeSuffix hole = 4 // group_id: a prefix, which is the shape's, and the key
 	holeText   hole = 5 // group_id: any other
+	holeStart  hole = 6 // group_id: a prefix and the first bytes of the key, how many is the shape's
 )
 
 // shape is an event without its variable values: literals[0] holes[0] literals[1] … literals[len(holes)].
 type shape struct {
 	literals [][]byte
 	holes    []hole
-	prefix   []byte // of holeSuffix
+	prefix   []byte // of holeSuffix and holeStart
+	start    int    // of holeStart: how many bytes of the key
 }
 
 // values are the variable values of one event.
@@ -34,6 +37,9 @@ type values struct {
 const (
 	// maxPrefix bounds the prefix of a group_id that a shape remembers.
 	maxPrefix = 64
+	// minStart and maxStart bound how many bytes a group_id has of the start of its key.
+	minStart = 16
+	maxStart = 1024
 	// maxLiterals bounds a shape's literals together: real ones take about 300 bytes.
 	maxLiterals = 4096
 )
@@ -56,7 +62,7 @@ func (s *shape) match(b []byte, p int, v *values) (next int) {
 			v.stamp, p = readUint(b, p)
 		case holeKey:
 			v.key, p = readString(b, p)
-		case holeSuffix:
+		case holeSuffix, holeStart:
 			group, p = readString(b, p)
 		case holeText:
 			v.text, p = readString(b, p)
@@ -65,10 +71,49 @@ func (s *shape) match(b []byte, p int, v *values) (next int) {
 			return 0
 		}
 	}
-	if group != nil && (len(group) != len(s.prefix)+len(v.key) || !bytes.HasPrefix(group, s.prefix) || !bytes.HasSuffix(group, v.key)) {
+	if group != nil && !s.isGroup(group, v.key) {
 		return 0
 	}
 	return p
+}
+
+// isGroup reports whether a group_id is what the shape makes of the key.
+func (s *shape) isGroup(group, key []byte) bool {
+	if s.start > 0 {
+		if len(key) < s.start {
+			return false
+		}
+		key = key[:s.start]
+	}
+	n := len(s.prefix)
+	return len(group) == n+len(key) && bytes.Equal(group[n:], key) && bytes.Equal(group[:n], s.prefix)
+}
+
+// groupOf says how a group_id comes from the key: a prefix of so many bytes, and the key, or its first start bytes. The hole is holeText where
+// it does not.
+func groupOf(group, key []byte) (h hole, prefix, start int) {
+	if n := len(group) - len(key); n >= 0 && n <= maxPrefix && bytes.Equal(group[n:], key) {
+		return holeSuffix, n, 0
+	}
+	if len(key) < minStart {
+		return holeText, 0, 0
+	}
+	n := bytes.Index(group, key[:minStart])
+	if start = len(group) - n; n < 0 || n > maxPrefix || start > min(len(key), maxStart) || !bytes.Equal(group[n:], key[:start]) {
+		return holeText, 0, 0
+	}
+	return holeStart, n, start
+}
+
+// loose reports whether the event that was matched has a shape that says more of it.
+func (s *shape) loose(v *values) bool {
+	for _, h := range s.holes {
+		if h == holeText && v.key != nil {
+			better, _, _ := groupOf(v.text, v.key)
+			return better != holeText
+		}
+	}
+	return false
 }
 
 // field is a value of an event that may be a hole.
@@ -119,11 +164,11 @@ func shapeOf(b []byte, p int) (s shape, ok bool) {
 		}
 		p = end
 	}
-	suffix := key != nil && group != nil && bytes.HasSuffix(group, key) && len(group)-len(key) <= maxPrefix
 	for _, f := range fields {
-		if f.hole == holeText && suffix {
-			f.hole = holeSuffix
-			s.prefix = bytes.Clone(group[:len(group)-len(key)])
+		if f.hole == holeText && key != nil {
+			n := 0
+			f.hole, n, s.start = groupOf(group, key)
+			s.prefix = bytes.Clone(group[:n])
 		}
 		s.literals = append(s.literals, bytes.Clone(b[begin:f.from]))
 		s.holes = append(s.holes, f.hole)
@@ -148,7 +193,7 @@ func fits(b []byte, from, to int, h hole) bool {
 }
 
 // append writes the definition: number of holes, then each literal with its length, each followed by its hole's
-// byte; then the prefix with its length.
+// byte; then the prefix with its length, and, where there is a holeStart, how many bytes of the key follow it.
 func (s *shape) append(dst []byte) []byte {
 	dst = append(dst, byte(len(s.holes)))
 	for i, l := range s.literals {
@@ -159,7 +204,11 @@ func (s *shape) append(dst []byte) []byte {
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(s.prefix)))
-	return append(dst, s.prefix...)
+	dst = append(dst, s.prefix...)
+	if s.start > 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.start))
+	}
+	return dst
 }
 
 func readShape(c *varint.Cursor) shape {
@@ -172,10 +221,15 @@ func readShape(c *varint.Cursor) shape {
 		}
 	}
 	s.prefix = c.Bytes(c.Uvarint())
+	if slices.Contains(s.holes, holeStart) {
+		start := c.Uvarint()
+		c.Bad = c.Bad || start == 0 || start > maxStart
+		s.start = int(start)
+	}
 	return s
 }
 
-// write appends the event of this shape with these values.
+// write appends the event of this shape with these values; the key has s.start bytes at least.
 func (s *shape) write(dst []byte, v *values) []byte {
 	for i, l := range s.literals {
 		dst = append(dst, l...)
@@ -192,6 +246,9 @@ func (s *shape) write(dst []byte, v *values) []byte {
 		case holeSuffix:
 			dst = appendStringHead(dst, len(s.prefix)+len(v.key))
 			dst = append(append(dst, s.prefix...), v.key...)
+		case holeStart:
+			dst = appendStringHead(dst, len(s.prefix)+s.start)
+			dst = append(append(dst, s.prefix...), v.key[:s.start]...)
 		case holeText:
 			dst = append(appendStringHead(dst, len(v.text)), v.text...)
 		}
