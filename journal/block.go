@@ -229,9 +229,16 @@ func (b *Block) decode(first uint64, stored []byte, c *codec) error {
 	return err
 }
 
-// decodeTable is decode without the payload, which it returns packed, as a part of stored.
-func (b *Block) decodeTable(first uint64, stored []byte, c *codec) ([]byte, error) {
-	fail := func(what string) ([]byte, error) { return nil, &CorruptError{Offset: first, What: what} }
+// blockParts are a block's head, and what it stores.
+type blockParts struct {
+	flags                       byte
+	count, tableRaw, payloadRaw uint64
+	table, packed               []byte
+}
+
+// blockPartsOf checks the stored bytes of the block whose key says first, and splits them; nothing is unpacked.
+func blockPartsOf(first uint64, stored []byte) (p blockParts, err error) {
+	fail := func(what string) (blockParts, error) { return blockParts{}, &CorruptError{Offset: first, What: what} }
 	if len(stored) < 7 {
 		return fail("block is too short")
 	}
@@ -243,25 +250,36 @@ func (b *Block) decodeTable(first uint64, stored []byte, c *codec) ([]byte, erro
 		if body[0] < blockVersion {
 			return fail(fmt.Sprintf("block version %d, this program reads %d", body[0], blockVersion))
 		}
-		return nil, newer(first, fmt.Sprintf("a block of version %d, this program reads %d", body[0], blockVersion))
+		return p, newer(first, fmt.Sprintf("a block of version %d, this program reads %d", body[0], blockVersion))
 	}
-	flags := body[1]
-	if flags&^blockFlags != 0 {
-		return nil, newer(first, fmt.Sprintf("a block with flags %#x, of which this program knows %#x", flags, blockFlags))
+	if p.flags = body[1]; p.flags&^blockFlags != 0 {
+		return p, newer(first, fmt.Sprintf("a block with flags %#x, of which this program knows %#x", p.flags, blockFlags))
 	}
 	head := varint.Cursor{B: body[2:]}
-	count, tableRaw, tableLen, payloadRaw := head.Uvarint(), head.Uvarint(), head.Uvarint(), head.Uvarint()
-	if head.Bad || tableLen > uint64(len(head.B)) || count == 0 || tableRaw > maxDecoded || payloadRaw > maxDecoded || count > tableRaw {
+	var tableLen uint64
+	p.count, p.tableRaw, tableLen, p.payloadRaw = head.Uvarint(), head.Uvarint(), head.Uvarint(), head.Uvarint()
+	if head.Bad || tableLen > uint64(len(head.B)) || p.count == 0 || p.tableRaw > maxDecoded || p.payloadRaw > maxDecoded || p.count > p.tableRaw {
 		return fail("block head does not decode")
 	}
-	table, err := c.expand(b.tableBuf, head.B[:tableLen], flags&blockTableZstd != 0, tableRaw)
+	p.table, p.packed = head.B[:tableLen], head.B[tableLen:]
+	return p, nil
+}
+
+// decodeTable is decode without the payload, which it returns packed, as a part of stored.
+func (b *Block) decodeTable(first uint64, stored []byte, c *codec) ([]byte, error) {
+	fail := func(what string) ([]byte, error) { return nil, &CorruptError{Offset: first, What: what} }
+	p, err := blockPartsOf(first, stored)
+	if err != nil {
+		return nil, err
+	}
+	table, err := c.expand(b.tableBuf, p.table, p.flags&blockTableZstd != 0, p.tableRaw)
 	if err != nil {
 		return fail("header table: " + err.Error())
 	}
 	b.tableBuf = table
-	b.First, b.rawLen, b.codec = first, payloadRaw, c
+	b.First, b.rawLen, b.codec = first, p.payloadRaw, c
 	b.loaded = false
-	b.entries, err = decodeTable(b.entries[:0], table, int(count), int(payloadRaw))
+	b.entries, err = decodeTable(b.entries[:0], table, int(p.count), int(p.payloadRaw))
 	var unknown *newerRecord
 	if errors.As(err, &unknown) {
 		return nil, newer(first+uint64(unknown.record), unknown.what)
@@ -269,5 +287,5 @@ func (b *Block) decodeTable(first uint64, stored []byte, c *codec) ([]byte, erro
 	if err != nil {
 		return fail(err.Error())
 	}
-	return head.B[tableLen:], nil
+	return p.packed, nil
 }

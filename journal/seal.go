@@ -67,32 +67,32 @@ func (j *Journal) seal(ctx context.Context, all bool) error {
 		return err
 	}
 	defer it.Close()
-	b := &Block{}
 	for ok := it.First(); ok; ok = it.Next() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if b, err = j.blockFrom(it, b); err != nil {
+		b, err := sizeOf(it)
+		if err != nil {
 			return err
 		}
-		if b.Last() > durable {
+		if b.last > durable {
 			break
 		}
-		hole := len(r.blocks) > 0 && b.First != r.last+1
-		large := b.RawLen() >= j.opts.BlockRaw/2 || b.Len() >= maxBlockRecords/2
-		if hole || large || (len(r.blocks) > 0 && (r.raw+b.RawLen() > maxBlockRaw || r.records()+b.Len() > maxBlockRecords)) {
-			if err := j.merge(r, b.First); err != nil {
+		hole := len(r.blocks) > 0 && b.first != r.last+1
+		large := b.raw >= j.opts.BlockRaw/2 || b.records >= maxBlockRecords/2
+		if hole || large || (len(r.blocks) > 0 && (r.raw+b.raw > maxBlockRaw || r.records()+b.records > maxBlockRecords)) {
+			if err := j.merge(r, b.first); err != nil {
 				return err
 			}
 			r = run{}
 		}
 		if large {
-			j.sealedTo = b.Last() + 1
+			j.sealedTo = b.last + 1
 			continue
 		}
-		r.blocks = append(r.blocks, b.First)
-		r.last = b.Last()
-		r.raw += b.RawLen()
+		r.blocks = append(r.blocks, b.first)
+		r.last = b.last
+		r.raw += b.raw
 		if r.raw >= j.opts.BlockRaw || r.records() >= maxBlockRecords {
 			if err := j.merge(r, r.last+1); err != nil {
 				return err
@@ -108,6 +108,24 @@ func (j *Journal) seal(ctx context.Context, all bool) error {
 	}
 	j.unsealed = r
 	return nil
+}
+
+// blockSize is what decides whether a block is merged. Its head tells it: most blocks are large, and to unpack the headers of each for that was a
+// third of all that an append cost, where a message is one event.
+type blockSize struct {
+	first, last  uint64
+	records, raw int
+}
+
+// sizeOf is the size of the block that it stands at.
+func sizeOf(it *pebble.Iterator) (blockSize, error) {
+	first := last8(it.Key())
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return blockSize{}, readError(first, err)
+	}
+	p, err := blockPartsOf(first, v)
+	return blockSize{first, first + p.count - 1, int(p.count), int(p.payloadRaw)}, err
 }
 
 // merge replaces the run's blocks by one. sealedTo, if not 0, is where sealing goes on.
