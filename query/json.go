@@ -135,7 +135,32 @@ func appendUint(dst []byte, name string, v uint64) []byte {
 // appendTime appends "name":"…" and a comma; ms is Unix ms.
 func appendTime(dst []byte, name string, ms int64) []byte {
 	dst = append(append(append(dst, '"'), name...), `":"`...)
-	return append(time.UnixMilli(showable(ms)).UTC().AppendFormat(dst, timeLayout), `",`...)
+	return append(appendMoment(dst, ms), `",`...)
+}
+
+// appendMoment appends Unix ms as timeLayout has them, in a fourth of what AppendFormat takes: an answer has four or five.
+func appendMoment(dst []byte, ms int64) []byte {
+	t := time.UnixMilli(showable(ms)).UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	dst = append(dst, timeLayout...)
+	text := dst[len(dst)-len(timeLayout):]
+	putDigits(text[0:4], year)
+	putDigits(text[5:7], int(month))
+	putDigits(text[8:10], day)
+	putDigits(text[11:13], hour)
+	putDigits(text[14:16], minute)
+	putDigits(text[17:19], second)
+	putDigits(text[20:23], t.Nanosecond()/1e6)
+	return dst
+}
+
+// putDigits fills to with the last digits of a number.
+func putDigits(to []byte, n int) {
+	for i := len(to) - 1; i >= 0; i-- {
+		to[i] = byte('0' + n%10)
+		n /= 10
+	}
 }
 
 // endObject closes a JSON object whose fields are each followed by a comma.

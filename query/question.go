@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -12,8 +13,26 @@ func (q *Question) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// ParseQuestion reads what UnmarshalJSON does; from a line by itself it takes half as long.
-func ParseQuestion(line []byte) (q Question, err error) {
+// ParseQuestion reads what UnmarshalJSON does, from a line by itself. The question holds nothing of the line.
+func ParseQuestion(line []byte) (Question, error) {
+	if q, rest, ok := scanQuestion(bytes.Clone(line)); ok && len(skipSpace(rest)) == 0 {
+		return q, nil
+	}
+	return parseQuestion(line)
+}
+
+// ParseQuestions reads an array of questions. They hold what they are read from.
+func ParseQuestions(array []byte) ([]Question, error) {
+	if out, ok := scanQuestions(array); ok {
+		return out, nil
+	}
+	var out []Question
+	err := json.Unmarshal(array, &out)
+	return out, err
+}
+
+// parseQuestion is ParseQuestion of whatever a question may be.
+func parseQuestion(line []byte) (q Question, err error) {
 	var w nameJSON
 	if err := json.Unmarshal(line, &w); err != nil {
 		return q, err

@@ -17,4 +17,17 @@
 // Bounds: 256 questions at once and 512 connections, each of socket and address; 256 KiB of header, 24 MiB of a question or of the parameters
 // of one, 65,536 questions of an array, any number of lines; 10 s for a header, 30 s for each piece of a body, 10 min for each piece of an answer to
 // be taken, and for the whole of it where others ask, but for followers.
+//
+// # What it costs
+//
+// BenchmarkLookup over loopback TCP, 400,000 events, CPU time of a request with the asker's in it, on a machine with far more work than it can do
+// (medians of wall time say nothing there). Before: encoding/json read the questions, each answer had buffers of its own:
+//
+//	                              before               after
+//	GET of one object             89 us, 43.7 KB       69 us, 7.8 KB allocated
+//	POST of 1,000, lines          8.9 ms, 2.3 MB       5.7 ms, 1.9 MB
+//	POST of 1,000, an array       12.9 ms, 4.6 MB      8.0 ms, 3.0 MB
+//	POST of 1,000, to gzip        14.1 ms, 150 KB      7.7 ms, 162 KB sent (of 914)
+//
+// What is left is mostly the engine's, and the asker's. A recorder that wrk asked took some 30 us a GET.
 package httpapi

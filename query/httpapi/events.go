@@ -35,7 +35,7 @@ const heartbeatEvery = 15 * time.Second
 
 // wantsEvents reports whether a request asks for server-sent events.
 func wantsEvents(r *http.Request) bool {
-	for _, kind := range strings.Split(r.Header.Get("Accept"), ",") {
+	for kind := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		kind, _, _ = strings.Cut(kind, ";")
 		if strings.TrimSpace(kind) == eventStream {
 			return true

@@ -99,7 +99,7 @@ func (c *Listen) start(server *Server, handler func(Public) http.Handler, log *s
 	if err != nil {
 		err = listenError(c.Address, err)
 		if c.Optional && errors.Is(err, syscall.EADDRINUSE) {
-			log.Warn("no HTTP: "+err.Error(), "address", c.Address)
+			log.Warn("no HTTP, all else goes on: "+err.Error(), "address", c.Address)
 			return nil, nil
 		}
 		return nil, err

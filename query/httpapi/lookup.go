@@ -2,9 +2,7 @@ package httpapi
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,15 +85,14 @@ func lookupArray(ctx context.Context, e *query.Engine, body io.Reader, w query.W
 	if len(b) > maxLine {
 		return &query.UsageError{Message: fmt.Sprintf("an array of more than %d MiB; send the questions one a line", maxLine>>20)}
 	}
-	var questions []query.Question
-	if err := json.Unmarshal(b, &questions); err != nil {
+	questions, err := query.ParseQuestions(b)
+	if err != nil {
 		return &query.UsageError{Message: fmt.Sprintf("%v; the array is of objects like {\"tenant_id\":\"default\",\"object_key\":\"k\"}", err)}
 	}
 	if len(questions) > arrayMost {
 		return &query.UsageError{Message: fmt.Sprintf("an array of %d questions: %d at most; send them one a line", len(questions), arrayMost)}
 	}
-	var answers bytes.Buffer
-	answers.WriteByte('[')
+	answers := append(make([]byte, 0, len(questions)*answerGuess), '[')
 	for begin := 0; begin < len(questions); begin += lookupChunk {
 		some, err := e.Lookup(ctx, questions[begin:min(begin+lookupChunk, len(questions))], w)
 		if err != nil {
@@ -103,19 +100,18 @@ func lookupArray(ctx context.Context, e *query.Engine, body io.Reader, w query.W
 		}
 		for i, a := range some {
 			if begin+i > 0 {
-				answers.WriteByte(',')
+				answers = append(answers, ',')
 			}
-			if out.line, err = query.AppendJSON(out.line[:0], a); err != nil {
-				return err
-			}
-			answers.Write(out.line)
+			answers = a.AppendJSON(answers)
 		}
 	}
-	answers.WriteString("]\n")
 	out.kind = oneJSON
-	_, err = out.out.Write(answers.Bytes())
+	_, err = out.out.Write(append(answers, "]\n"...))
 	return err
 }
+
+// answerGuess is about how long an answer's JSON is.
+const answerGuess = 1 << 10
 
 // EachChunk reads questions, one JSON object a line, and calls f with up to n at a time. Empty lines are skipped.
 func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 )
 
 // Public says how a Handler is shown to whoever can reach an address: others than the owner, who comes by the socket.
@@ -119,7 +120,9 @@ func bearer(r *http.Request) string {
 
 // follows reports whether a question has no end of its own.
 func follows(r *http.Request) bool {
-	return wantsEvents(r) || r.URL.Query().Get("follow") == "true"
+	// Parsing costs more than looking whether there can be such a parameter.
+	may := strings.Contains(r.URL.RawQuery, "follow") || strings.Contains(r.URL.RawQuery, "%")
+	return wantsEvents(r) || may && r.URL.Query().Get("follow") == "true"
 }
 
 // hostOf is a Host header without its port.
@@ -148,9 +151,10 @@ func OwnNames(more ...string) func(host string) bool {
 // compressLeast is the smallest answer that is compressed.
 const compressLeast = 1 << 10
 
-// compressed sends answers as zstd or gzip where whoever asks takes that. Events are left as they are: each is to come at once.
+// compressed sends answers as zstd or gzip where whoever asks takes that, both at their fastest: an answer is read once. Events are left as
+// they are: each is to come at once.
 func compressed(h http.Handler) http.Handler {
-	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(compressLeast))
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(compressLeast), gzhttp.CompressionLevel(gzip.BestSpeed))
 	if err != nil {
 		return h // its options are constants
 	}

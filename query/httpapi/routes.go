@@ -33,8 +33,9 @@ type Route struct {
 
 // routes are all that a handler answers, but for the page.
 func routes(s Source) []Route {
+	pool := &linesPool{}
 	question := func(f answerer) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, f) }
+		return func(w http.ResponseWriter, r *http.Request) { serve(w, r, s, pool, f) }
 	}
 	out := []Route{
 		{"POST", "/v1/lookup", Read, question(lookup)},

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -64,86 +62,6 @@ func Handler(s Source) http.Handler {
 	}), maxQuestions)
 }
 
-// lines writes one JSON value a line, buffered.
-type lines struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	out  *bufio.Writer
-	line []byte
-	// kind is the media type, empty: ndjson.
-	kind string
-	// guard, if not nil, is asked before anything is sent whether what was read can be trusted.
-	guard  func() error
-	spoilt bool // guard said no
-	begun  bool // something was sent
-}
-
-func newLines(w http.ResponseWriter, r *http.Request) *lines {
-	l := &lines{w: w, r: r}
-	l.out = bufio.NewWriterSize(l, 32<<10)
-	return l
-}
-
-func (l *lines) write(v any) error {
-	var err error
-	if l.line, err = query.AppendJSON(l.line[:0], v); err != nil {
-		return err
-	}
-	_, err = l.out.Write(append(l.line, '\n'))
-	return err
-}
-
-// Write gives the client so long to take what is sent.
-func (l *lines) Write(b []byte) (int, error) {
-	if l.guard != nil {
-		if err := l.guard(); err != nil {
-			l.spoilt = true
-			return 0, noAnswers{err}
-		}
-	}
-	l.begin()
-	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(takePatience)) // a test's reply has none
-	return l.w.Write(b)
-}
-
-// begin sets the header of what is sent.
-func (l *lines) begin() {
-	if l.begun {
-		return
-	}
-	l.begun = true
-	h := l.w.Header()
-	h.Set("Content-Type", cmp.Or(l.kind, ndjson))
-	h.Set("Cache-Control", "no-store")
-}
-
-// flush sends what was written.
-func (l *lines) flush() error {
-	err := l.out.Flush()
-	if f, ok := l.w.(http.Flusher); ok && err == nil {
-		f.Flush()
-	}
-	return err
-}
-
-// fail ends an answer: with a Problem where nothing was sent, else with a last line.
-func (l *lines) fail(err error) {
-	kind := problemOf(err)
-	spoilt := l.spoilt
-	l.guard = nil
-	switch {
-	case !l.begun:
-		l.begun = true
-		l.out.Reset(l) // what was written of the answer
-		writeProblem(l.w, newProblem(kind, err.Error(), instanceOf(l.r)))
-	case spoilt:
-		panic(http.ErrAbortHandler) // it was cut anywhere: whoever asked must not take it for whole
-	default:
-		// Nobody is left to be told if this fails too.
-		_ = l.write(failure{Error: err.Error(), Usage: kind == ProblemUsage})
-	}
-}
-
 // failure is the JSON of an error behind the first line; Usage tells that the question was wrong, not the service.
 type failure struct {
 	Error string `json:"error"`
@@ -153,8 +71,10 @@ type failure struct {
 // answerer writes the lines of an answer.
 type answerer = func(context.Context, *query.Engine, *http.Request, *lines) error
 
-func serve(w http.ResponseWriter, r *http.Request, s Source, f answerer) {
-	out := newLines(w, r)
+// serve answers from s, with buffers of the pool.
+func serve(w http.ResponseWriter, r *http.Request, s Source, p *linesPool, f answerer) {
+	out := p.get(w, r)
+	defer p.put(out)
 	if g, ok := s.(Guarded); ok {
 		out.guard = g.Undisturbed
 	}

@@ -1,0 +1,82 @@
+package query
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// randomQuestion is text that is a question, nearly one, or none.
+func randomQuestion(r *rand.Rand) string {
+	pick := func(s ...string) string { return s[r.IntN(len(s))] }
+	space := func() string { return pick("", "", "", " ", "\n\t", "\r ") }
+	var b strings.Builder
+	b.WriteString(space() + pick("{", "{", "{", "{", "{", "{", "{", "", "["))
+	for i := range r.IntN(5) {
+		if i > 0 {
+			b.WriteString(pick(",", ",", ",", ",", ",", ",", ",", ",", "", ",,"))
+		}
+		name := pick("object_key", "object_key", "object_key", "object_key_base64", "tenant_id", "tenant_id_base64", "backend_id", "backend_id_base64", "source", "Object_Key", "x", "")
+		value := pick(`"k"`, `"k2"`, `"a long key of many characters/0_k"`, `""`, `"aw=="`, `"aw"`, `"aGFsbG8="`, `"a\"b"`, `"\u0041"`, `"ü"`, "\"\xff\"", "\"\x7f\"", "\"a\nb\"", "null", "7", `"`)
+		b.WriteString(space() + `"` + name + `"` + space() + pick(":", ":", ":", ":", ":", ":", "") + space() + value + space())
+	}
+	b.WriteString(pick("}", "}", "}", "}", "}", "}", "}", "", "]") + space() + pick("", "", "", "", "", "x", "{}"))
+	return b.String()
+}
+
+// What the fast reader takes, encoding/json reads the same; what it does not take is encoding/json's.
+func TestScanQuestion(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 0))
+	scanned, read := 0, 0
+	for range 30_000 {
+		text := randomQuestion(r)
+		want, werr := parseQuestion([]byte(text))
+		got, gerr := ParseQuestion([]byte(text))
+		if (werr == nil) != (gerr == nil) || werr != nil && werr.Error() != gerr.Error() || werr == nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: %q:\n%#v %v, want\n%#v %v", seed, text, got, gerr, want, werr)
+		}
+		if werr == nil {
+			read++
+		}
+		if _, rest, ok := scanQuestion([]byte(text)); ok && len(skipSpace(rest)) == 0 {
+			scanned++
+		}
+
+		array := text
+		for range r.IntN(3) {
+			array += "," + randomQuestion(r)
+		}
+		array = " [" + array + "]"[r.IntN(2)*r.IntN(2):] + " "
+		var wants []Question
+		werr = json.Unmarshal([]byte(array), &wants)
+		gots, gerr := ParseQuestions([]byte(array))
+		if (werr == nil) != (gerr == nil) || werr != nil && werr.Error() != gerr.Error() || werr == nil && !reflect.DeepEqual(gots, wants) {
+			t.Fatalf("seed %d: %q:\n%#v %v, want\n%#v %v", seed, array, gots, gerr, wants, werr)
+		}
+	}
+	if scanned < 100 || read < scanned+100 {
+		t.Errorf("seed %d: of %d questions %d were read fast: both kinds are to be many", seed, read, scanned)
+	}
+}
+
+// Moments are written as package time writes them.
+func TestAppendMoment(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range 20_000 {
+		ms := r.Int64N(lastMs-firstMs+1) + firstMs
+		switch i {
+		case 0:
+			ms = firstMs
+		case 1:
+			ms = lastMs
+		}
+		if got, want := string(appendMoment(nil, ms)), time.UnixMilli(ms).UTC().Format(timeLayout); got != want {
+			t.Fatalf("seed %d: %d ms: %s, want %s", seed, ms, got, want)
+		}
+	}
+}
