@@ -126,7 +126,7 @@ func TestServeHandsOver(t *testing.T) {
 	objects := []object{{"default", "k"}}
 	want := lookupLines(t, dir, at, objects)[0]
 	serve := start(t, kvjournalBinary, "serve", "--dir", dir, "--listen", "127.0.0.1:0")
-	f := &front{url: httpOf(t, serve)}
+	f := &front{url: serve.says(t, answeringOn)}
 	f.becomes(t, false, begun)
 
 	path := "/v1/lookup?" + url.Values{"object_key": {objects[0].key}, "at": {at}}.Encode()

@@ -32,8 +32,8 @@ var gapCauses = []struct{ name, what, do string }{
 		"on the master's host: as for transport"},
 	{"damaged", "a message that could not be decoded, kept raw, or offsets that this journal lost",
 		"compare the master's version with the spec; where offsets are missing, check this host's disk"},
-	{"silent", "the master changed something without an event",
-		"update the master; until then only a reading of it confirms presence"},
+	{"silent", "the master changed something without an event, or lost a segment",
+		"a restart of the master takes its segments, too; else update it: until then only a reading of it confirms presence"},
 	{"unknown", "numbers are missing and no event_id tells why",
 		"let the publisher send event ids; look at its queue and at the network"},
 }

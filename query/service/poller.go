@@ -156,7 +156,7 @@ func (p *poller) look(ctx context.Context) {
 	if len(gone) == 0 {
 		return
 	}
-	p.log.Warn("segments are gone; their objects may be gone without an event", "source", p.source.Name, "segments", gone)
+	p.log.Warn("segments are gone, as after a restart; their objects may be gone without an event", "source", p.source.Name, "segments", gone)
 	_ = p.rec.Do(ctx, p.source.ID, func(f *recorder.Feed, g *journal.Group) error {
 		return f.SegmentsVanished(g, p.now(), p.client.URL(), gone)
 	})
