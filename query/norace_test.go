@@ -3,3 +3,5 @@
 package query
 
 const usualStreams = 60
+
+const underRace = false

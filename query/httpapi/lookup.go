@@ -46,8 +46,9 @@ func lookup(ctx context.Context, e *query.Engine, r *http.Request, out *lines) e
 	if first == '[' {
 		return lookupArray(ctx, e, body, w, out)
 	}
+	asker := e.Asker()
 	return EachChunk(body, lookupChunk, func(questions []query.Question) error {
-		answers, err := e.Lookup(ctx, questions, w)
+		answers, err := asker.Lookup(ctx, questions, w)
 		if err != nil {
 			return err
 		}
@@ -96,8 +97,9 @@ func lookupArray(ctx context.Context, e *query.Engine, body io.Reader, w query.W
 	}
 	var answers bytes.Buffer
 	answers.WriteByte('[')
+	asker := e.Asker()
 	for begin := 0; begin < len(questions); begin += lookupChunk {
-		some, err := e.Lookup(ctx, questions[begin:min(begin+lookupChunk, len(questions))], w)
+		some, err := asker.Lookup(ctx, questions[begin:min(begin+lookupChunk, len(questions))], w)
 		if err != nil {
 			return err
 		}
