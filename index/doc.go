@@ -91,6 +91,9 @@
 // the objects whose history it changes (touched.add) or forgets all that is kept of objects (hot.reset) before it can be seen. hot.go says why what is
 // kept is never what was; TestHotBesideWrites compares it with the rows beside records, readings, prunes and rebuilds.
 //
+// Those who ask may keep with the state what they made of a source (View.Keep): it must follow from the rows alone. It goes with the state, so that
+// it never answers for another one.
+//
 // An idle state would hold tables that are compacted away: Follow gives it up every Options.FlushEvery.
 //
 // # What it costs

@@ -117,6 +117,7 @@ type state struct {
 	flags  map[uint32]map[uint64]bool
 	clears map[string]found[Evidence] // by keyspace and scope
 	known  map[string][][]byte        // backends, by source and tenant
+	told   map[uint32]any             // by those who ask (View.Keep)
 }
 
 // found is a row that was looked for; has is false where there is none.

@@ -23,26 +23,52 @@ type Object struct {
 // Media appends the media that the object was ever seen on at or before the position, each with its newest event there. Cpu
 // and disk are always listed, first.
 func (v *View) Media(dst []Medium, o *Object, at Position) ([]Medium, error) {
-	v.key = appendObject(appendScope(append(v.key[:0], keyHistory), o.Source, o.Backend, o.Tenant), o.Key)
-	object := v.key[1:]
-	dst = append(dst, Medium{Name: "cpu"}, Medium{Name: "disk"})
-	h := v.x.hot
-	if h == nil {
-		dst, _, err := v.newestRows(dst, at, false)
-		return dst, err
-	}
-	hash := h.hash(object)
-	dst, known := h.media(dst, hash, object, v.number, at)
+	dst, hash, scope, known := v.lookUp(dst, o, at)
 	if known {
 		return dst, nil
 	}
+	h := v.x.hot
 	first, n := len(dst)-2, len(v.key)
-	present := !at.Before(Behind(v.Source(o.Source).AsOf.Offset))
+	present := h != nil && !at.Before(v.newestOfSource(o.Source))
 	dst, all, err := v.newestRows(dst, at, present)
 	if all && err == nil {
-		h.keep(hash, v.key[1:n], dst[first:], v.state)
+		h.keep(hash, v.key[1:n], scope, dst[first:], v.state)
 	}
 	return dst, err
+}
+
+// KeptMedia is Media if that need not read the rows; else known is false, and dst stays as it is.
+func (v *View) KeptMedia(dst []Medium, o *Object, at Position) (_ []Medium, known bool) {
+	if v.x.hot == nil {
+		return dst, false
+	}
+	out, _, _, known := v.lookUp(dst, o, at)
+	if !known {
+		return dst, false
+	}
+	return out, true
+}
+
+// lookUp appends cpu and disk, or all that is known of the object's media, if that is kept. v.key becomes the object's in the history; behind
+// its first byte, scope long, is the scope.
+func (v *View) lookUp(dst []Medium, o *Object, at Position) (_ []Medium, hash uint64, scope int, known bool) {
+	v.key = appendScope(append(v.key[:0], keyHistory), o.Source, o.Backend, o.Tenant)
+	scope = len(v.key) - 1
+	v.key = appendObject(v.key, o.Key)
+	dst = append(dst, Medium{Name: "cpu"}, Medium{Name: "disk"})
+	if h := v.x.hot; h != nil {
+		hash = h.hash(v.key[1:])
+		dst, known = h.media(dst, hash, v.key[1:], scope, v.number, at)
+	}
+	return dst, hash, scope, known
+}
+
+// newestOfSource is the position behind what a source's answers speak of by default.
+func (v *View) newestOfSource(source uint32) Position {
+	if s := v.sources[source]; s != nil {
+		return Behind(s.AsOf.Offset)
+	}
+	return Behind(0)
 }
 
 // newestRows adds to the media at the end of dst, cpu and disk, what the history has at or before a position of the object that v.key ends

@@ -271,7 +271,7 @@ func (v *View) ReadingPage(dst []Reading, s *Scope, from, to Position, back bool
 }
 
 func (v *View) eachReading(s *Scope, from, to Position, back bool, f func(*Reading) error) error {
-	if v.Source(s.Source).Readings == 0 {
+	if st := v.sources[s.Source]; st == nil || st.Readings == 0 {
 		return nil
 	}
 	return v.eachAt(keyReading, s, from, to, back, func(p Position, value []byte) error {

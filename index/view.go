@@ -31,17 +31,27 @@ type View struct {
 // View opens a view of what is applied now. It holds a lock that Rebuild waits for: a goroutine that has one open must
 // not open another.
 func (x *Index) View() (*View, error) {
+	v := &View{}
+	if err := x.OpenView(v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// OpenView is View in the caller's memory: v is the zero View, or one that was closed.
+func (x *Index) OpenView(v *View) error {
 	x.mu.RLock()
 	if x.gone != nil {
 		defer x.mu.RUnlock()
-		return nil, x.gone
+		return x.gone
 	}
 	s, err := x.fresh.open(x.db)
 	if err != nil {
 		x.mu.RUnlock()
-		return nil, err
+		return err
 	}
-	return &View{x: x, state: s, reader: s.reader()}, nil
+	*v = View{x: x, state: s, reader: s.reader()}
+	return nil
 }
 
 // Scans tells that the view will be open for long, so that a rebuilt index is not exchanged in the middle if that can be had.
@@ -78,6 +88,26 @@ func (v *View) Source(id uint32) SourceState {
 		return *s
 	}
 	return SourceState{}
+}
+
+// Kept is what Keep was told of a source, in this view or another of the same state; nil where it was told nothing.
+func (v *View) Kept(source uint32) any {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.state.told[source]
+}
+
+// Keep keeps what a caller made of a source for the other views of the same state. It must follow from the view alone, whoever asks, and it is
+// shared.
+func (v *View) Keep(source uint32, x any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.state.told == nil {
+		v.state.told = map[uint32]any{}
+	}
+	if len(v.state.told) < maxFound {
+		v.state.told[source] = x
+	}
 }
 
 // Cleared returns the newest `cleared` of the object's scope at or before the position.

@@ -28,19 +28,26 @@
 //
 // # What it costs
 //
-// BenchmarkLookup, CPU time a question (400,000 events of 50,000 live objects, 64 a message, on a machine with 30 times the work it can do: on a
-// quiet one about three fifths of it). Before: a snapshot, the rows of all sources, marks, clears and two blocks a question; after: shared views, objects
-// and moments kept. "rows" is without what is kept of objects (index.Options.ObjectCache below 0):
+// BenchmarkLookup, CPU time a question (150,000 events of 40,000 live objects, 64 a message), old and new in turn on a machine with ten to twenty
+// times the work it can do, so that caches are cold; medians of 3 to 6 runs. Before: shared views, objects and moments kept in memory. After: an
+// Asker, which has its memory already; the default moment and what is known of scopes, kept with the state of the index (latest.go); rings of
+// objects; and of many questions, those that must read rows in the order of the rows:
 //
-//	                                                    before     after     rows
-//	now, an object that is there and was asked for      49.5 us    9.7 us    15.5 us
-//	now, one that never was                             26.3 us    8.9 us     6.8 us
-//	now, 1,000 at once                                  12.7 ms    3.2 ms     8.4 ms
-//	at 64 moments, 1,000 objects                         280 us     17 us      18 us
-//	at any moment                                        299 us     96 us     101 us
-//	at any offset                                        262 us    137 us     155 us
-//	history of an object                                  76 us     43 us      44 us
-//	a message by its number (journal.BlockOfSeq)         354 us    164 us     155 us
+//	                                              before                       after
+//	now, an object that was asked for             10.4 us  21 allocations       2.8 us  none
+//	the same by Engine.Lookup                                                   6.4 us  13
+//	now, 1,000 of them at once                     3.3 ms  5,020                1.25 ms none
+//	the same by Engine.Lookup                                                   2.3 ms  2,016
+//	now, an object that never was                  8.2 us  23                   1.9 us  2
+//	at 64 moments, 1,000 objects                  19.4 us  21                   4.5 us  2
+//
+// What is left of a hit is memory that is not in the processor's caches: the question, the place and the entry of its object, a miss each. Other
+// questions (400,000 events; 30 times the work), before and after views and moments were shared:
+//
+//	at any moment                                        299 us     96 us
+//	at any offset                                        262 us    137 us
+//	history of an object                                  76 us     43 us
+//	a message by its number (journal.BlockOfSeq)         354 us    164 us
 //
 // All of one question is read from one view of the index, so a running recorder does not move it meanwhile.
 //

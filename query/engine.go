@@ -44,19 +44,28 @@ const indexPatience = 10 * time.Second
 
 // viewAt opens a view in which offset is indexed.
 func (e *Engine) viewAt(ctx context.Context, offset uint64) (*index.View, error) {
-	deadline := time.Now().Add(indexPatience)
+	v := &index.View{}
+	return v, e.openView(ctx, v, offset)
+}
+
+// openView is viewAt in the caller's memory.
+func (e *Engine) openView(ctx context.Context, v *index.View, offset uint64) error {
+	var deadline time.Time
 	for {
-		v, err := e.Index.View()
-		if err != nil || v.Applied() >= offset {
-			return v, err
+		if err := e.Index.OpenView(v); err != nil || v.Applied() >= offset {
+			return err
 		}
 		applied := v.Applied()
 		v.Close()
-		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("offset %d is recorded but not indexed yet (the index is at %d); ask again, or see `kvjournal stats` for its lag", offset, applied)
+		now := time.Now()
+		if deadline.IsZero() {
+			deadline = now.Add(indexPatience)
+		}
+		if now.After(deadline) {
+			return fmt.Errorf("offset %d is recorded but not indexed yet (the index is at %d); ask again, or see `kvjournal stats` for its lag", offset, applied)
 		}
 		if err := pause.For(ctx, 5*time.Millisecond); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
@@ -83,7 +92,7 @@ func (e *Engine) sources(name string) ([]journal.Source, error) {
 
 // place finds where a moment lies in a source's stream: the position, and the journal's records around it. It reads the journal
 // only; need is the offset that must be indexed before the moment can be answered.
-func (e *Engine) place(s journal.Source, w When) (m moment, need uint64, err error) {
+func (e *Engine) place(s *journal.Source, w When) (m moment, need uint64, err error) {
 	m = moment{source: s.ID}
 	switch w.Kind {
 	case AtOffset:
@@ -106,7 +115,7 @@ func (e *Engine) place(s journal.Source, w When) (m moment, need uint64, err err
 	return m, 0, nil
 }
 
-func (e *Engine) placeOffset(s journal.Source, offset uint64) (m moment, need uint64, err error) {
+func (e *Engine) placeOffset(s *journal.Source, offset uint64) (m moment, need uint64, err error) {
 	m = moment{source: s.ID, at: index.Behind(offset)}
 	if d := e.Journal.Durable(); offset > d {
 		return m, 0, usagef("offset %d is not recorded yet: the journal ends at %d", offset, d)
@@ -145,7 +154,7 @@ func (e *Engine) lastBatch(source uint32, offset uint64) (journal.Record, error)
 	return last, err
 }
 
-func (e *Engine) placeTime(s journal.Source, ms int64) (m moment, need uint64, err error) {
+func (e *Engine) placeTime(s *journal.Source, ms int64) (m moment, need uint64, err error) {
 	m = moment{source: s.ID}
 	t, err := e.Journal.At(s.ID, ms)
 	if err != nil {
@@ -209,22 +218,6 @@ func asOfPlace(p index.Place) AsOf {
 	return a
 }
 
-// placeLatest is the default moment: the source's newest indexed batch or mark; while a window of R5 is open, that before it.
-func placeLatest(v *index.View, s journal.Source) moment {
-	st := v.Source(s.ID)
-	m := moment{source: s.ID, at: index.Behind(st.AsOf.Offset), asOf: asOfPlace(st.AsOf), epoch: st.Epoch}
-	if st.Last.Offset <= st.AsOf.Offset {
-		m.last = st.Last
-	}
-	if !st.Batch {
-		m.asOf.Time = nil // a damaged message, a connection's end or a reading, no batch
-	}
-	if st.AsOf.Offset == 0 {
-		m.unproven = &Doubt{Cause: DoubtNoEvidence}
-	}
-	return m
-}
-
 // tail is what proves the end of a source's stream: nothing was missing behind the record at offset at our clock's ns since (R8).
 type tail struct {
 	since  int64
@@ -245,62 +238,77 @@ func (t tail) prove(m *moment, st index.SourceState) {
 
 // moments places a question's moment in each source and opens a view in which all are indexed.
 func (e *Engine) moments(ctx context.Context, sources []journal.Source, w When) (*index.View, []moment, error) {
-	out := make([]moment, len(sources))
+	v, out := &index.View{}, make([]moment, len(sources))
+	if err := e.momentsIn(ctx, v, out, sources, w); err != nil {
+		return nil, nil, err
+	}
+	return v, out, nil
+}
+
+// momentsIn is moments in the caller's memory: a view that is not open, and as many moments as sources. After an error the view is closed.
+func (e *Engine) momentsIn(ctx context.Context, v *index.View, out []moment, sources []journal.Source, w When) error {
 	need := uint64(0)
-	tails := make([]tail, len(sources))
-	for i, s := range sources {
-		m, n, err := e.place(s, w)
+	var tails []tail
+	if w.Kind == Now {
+		tails = make([]tail, len(sources))
+	}
+	for i := range sources {
+		m, n, err := e.place(&sources[i], w)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		if w.Kind == Now && e.Tail != nil {
-			if tails[i].since, tails[i].offset, err = e.Tail(ctx, s.ID); err != nil {
-				return nil, nil, err
+			if tails[i].since, tails[i].offset, err = e.Tail(ctx, sources[i].ID); err != nil {
+				return err
 			}
 			n = tails[i].offset
 		}
 		out[i], need = m, max(need, n)
 	}
-	v, err := e.viewAt(ctx, need)
-	if err != nil {
-		return nil, nil, err
+	if err := e.openView(ctx, v, need); err != nil {
+		return err
 	}
-	for i, s := range sources {
-		if err := e.settle(v, s, w, tails[i], &out[i]); err != nil {
+	for i := range sources {
+		var end tail
+		if w.Kind == Now {
+			end = tails[i]
+		}
+		if err := e.settle(v, &sources[i], w, end, &out[i]); err != nil {
 			v.Close()
-			return nil, nil, err
+			return err
 		}
 	}
-	return v, out, nil
+	return nil
 }
 
-// settle completes a source's moment from the view that it is answered in.
-func (e *Engine) settle(v *index.View, s journal.Source, w When, end tail, m *moment) error {
+// settle completes a source's moment, which stays where it is, from the view that it is answered in.
+func (e *Engine) settle(v *index.View, s *journal.Source, w When, end tail, m *moment) error {
 	if w.Kind == Latest || w.Kind == Now {
-		*m = placeLatest(v, s)
-		if m.last.Offset == 0 && m.at.Offset != 0 { // the newest message lies in an open window of R5
-			last, err := e.lastBatch(s.ID, m.at.Offset)
-			if err != nil {
-				return err
-			}
-			m.last = placeOf(&last)
+		l, err := e.latest(v, s)
+		if err != nil {
+			return err
 		}
+		*m = l.moment
+		m.latest = l
 	}
 	if w.Kind == Now {
 		end.prove(m, v.Source(s.ID))
+		m.latest = nil
 	}
 	if err := e.known(v, s.ID, m.at); err != nil {
 		return err
 	}
-	if err := m.readDoubts(v); err != nil {
-		return err
+	if w.Kind != Latest {
+		if err := m.readDoubts(v); err != nil {
+			return err
+		}
 	}
 	if w.Kind == AtOffset || w.Kind == AtSeq {
 		m.leaveWindow()
 	}
 	if m.asOf.Received != nil {
-		age := e.Clock().UnixMilli() - m.asOf.Received.UnixMilli()
-		m.asOf.AgeMs = &age
+		m.age = e.Clock().UnixMilli() - m.asOf.Received.UnixMilli()
+		m.asOf.AgeMs = &m.age
 	}
 	m.asOf.Live = e.Live != nil && e.Live(s.ID)
 	return nil

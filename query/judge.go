@@ -23,6 +23,9 @@ type moment struct {
 	flagged map[uint64]bool
 	// forgotten is the offset up to which objects that were removed may have been forgotten, 0: none.
 	forgotten uint64
+	// latest is where the moment is from, if it is a source's default one.
+	latest *latest
+	age    int64 // asOf.AgeMs
 }
 
 // silent reports whether an epoch's master changes things without an event.
@@ -112,7 +115,10 @@ func decide(m *moment, newest *index.Evidence, clears *scopeClears, cut bool) (d
 }
 
 // out is the decision as answers show it.
-func (d *decision) out(m *moment) MediumOut {
+func (d *decision) out(m *moment) MediumOut { return d.outIn(m, &mediumRoom{}) }
+
+// outIn is out in the caller's memory.
+func (d *decision) outIn(m *moment, r *mediumRoom) MediumOut {
 	out := MediumOut{State: stateName(d.present), Certainty: certaintyName(d.confirmed())}
 	if d.evidence != nil {
 		cause := "event"
@@ -122,25 +128,25 @@ func (d *decision) out(m *moment) MediumOut {
 		case d.cleared:
 			cause = "cleared"
 		}
-		out.Evidence = evidenceOut(d.evidence, cause)
+		out.Evidence = evidenceIn(d.evidence, cause, r)
 	}
 	switch d.doubt {
 	case survived:
 		e := d.evidence
-		out.Doubt = doubtAt(DoubtCleared, e.Position.Offset, e.HasTime, e.Time)
+		out.Doubt = doubtIn(DoubtCleared, e.Position.Offset, e.HasTime, e.Time, r)
 	case unproven:
-		doubt := *m.unproven
-		out.Doubt = &doubt
+		r.doubt = *m.unproven
+		out.Doubt = &r.doubt
 	case marked:
-		out.Doubt = markDoubt(m)
+		out.Doubt = markDoubt(m, r)
 	case noEvidence:
-		out.Doubt = &Doubt{Cause: DoubtNoEvidence}
+		out.Doubt = doubtIn(DoubtNoEvidence, 0, false, 0, r)
 	case forgot:
-		out.Doubt = &Doubt{Cause: DoubtForgotten, Offset: m.forgotten}
+		out.Doubt = doubtIn(DoubtForgotten, m.forgotten, false, 0, r)
 	case silentMaster:
-		out.Doubt = &Doubt{Cause: DoubtSilent}
+		out.Doubt = doubtIn(DoubtSilent, 0, false, 0, r)
 	case cutOff:
-		out.Doubt = doubtAt(DoubtFullBatch, m.last.Offset, m.last.HasTime, m.last.Time)
+		out.Doubt = doubtIn(DoubtFullBatch, m.last.Offset, m.last.HasTime, m.last.Time, r)
 	}
 	return out
 }
@@ -159,41 +165,44 @@ func certaintyName(confirmed bool) string {
 	return Uncertain
 }
 
-func markDoubt(m *moment) *Doubt {
+func markDoubt(m *moment, r *mediumRoom) *Doubt {
 	offset := m.mark.End.Offset
 	if offset > m.at.Offset {
 		offset = m.mark.From // it was extended behind the moment
 	}
-	return doubtAt(m.mark.Cause.String(), offset, m.mark.HasTime && offset == m.mark.End.Offset, m.mark.Time)
+	return doubtIn(m.mark.Cause.String(), offset, m.mark.HasTime && offset == m.mark.End.Offset, m.mark.Time, r)
 }
 
 func doubtAt(cause string, offset uint64, hasTime bool, ms int64) *Doubt {
-	d := &struct { // in one piece: every answer has some
-		Doubt
-		time Time
-	}{Doubt: Doubt{Cause: cause, Offset: offset}}
+	return doubtIn(cause, offset, hasTime, ms, &mediumRoom{})
+}
+
+func doubtIn(cause string, offset uint64, hasTime bool, ms int64, r *mediumRoom) *Doubt {
+	r.doubt = Doubt{Cause: cause, Offset: offset}
 	if hasTime {
-		d.time = *msTime(ms)
-		d.Time = &d.time
+		r.at[2] = *msTime(ms)
+		r.doubt.Time = &r.at[2]
 	}
-	return &d.Doubt
+	return &r.doubt
 }
 
 func evidenceOut(e *index.Evidence, cause string) *EvidenceOut {
-	out := &struct {
-		EvidenceOut
-		id             uint64
-		time, received Time
-	}{EvidenceOut: EvidenceOut{Offset: e.Position.Offset, Epoch: e.Epoch, Seq: e.Seq, Cause: cause}, id: e.ID, received: *msTime(e.Received)}
-	out.Received = &out.received
+	return evidenceIn(e, cause, &mediumRoom{})
+}
+
+func evidenceIn(e *index.Evidence, cause string, r *mediumRoom) *EvidenceOut {
+	r.evidence = EvidenceOut{Offset: e.Position.Offset, Epoch: e.Epoch, Seq: e.Seq, Cause: cause}
+	r.at[1] = *msTime(e.Received)
+	r.evidence.Received = &r.at[1]
 	if e.HasID {
-		out.EventID = &out.id
+		r.id = e.ID
+		r.evidence.EventID = &r.id
 	}
 	if e.HasTime {
-		out.time = *msTime(e.Time)
-		out.Time = &out.time
+		r.at[0] = *msTime(e.Time)
+		r.evidence.Time = &r.at[0]
 	}
-	return &out.EvidenceOut
+	return &r.evidence
 }
 
 // summarize sets the object's own state from its media's: present and confirmed if a medium is, absent and confirmed

@@ -14,30 +14,6 @@ type Question struct{ Name }
 
 const defaultTenant = "default"
 
-// Lookup answers each question, in order, all as of the same moment.
-func (e *Engine) Lookup(ctx context.Context, questions []Question, w When) ([]*Answer, error) {
-	a, err := e.ask(ctx, questions, w)
-	if err != nil {
-		return nil, err
-	}
-	defer a.view.Close()
-	out := make([]*Answer, 0, len(questions))
-	for i := range questions {
-		if i%256 == 0 {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			a.room = make([]Answer, min(256, len(questions)-i))
-		}
-		answer, err := a.answer(&questions[i])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, answer)
-	}
-	return out, nil
-}
-
 // asked are the sources that some questions are about, at the questions' moment, in one view.
 type asked struct {
 	named   []namedSources
@@ -46,12 +22,18 @@ type asked struct {
 
 	media     []index.Medium
 	decisions []decision
-	room      []Answer // for the next answers
+	rooms     rooms
 
-	// scope and readings are of the object asked for last.
-	scope    []byte
+	// What is known of the scope of the object asked for last; entered is false before the first.
+	entered  bool
+	scope    index.Scope
+	clears   scopeClears
 	readings scopeReadings
 	spoken   spoken
+	name     []byte // of a scope
+
+	opened index.View // what view points to
+	one    [1]journal.Source
 }
 
 // namedSources are the sources of a name that was asked for; "": all.
@@ -80,58 +62,99 @@ func (a *asked) moment(source uint32) *moment {
 	return nil
 }
 
-// newAnswer is an empty one.
-func (a *asked) newAnswer() *Answer {
-	if len(a.room) == 0 {
-		return &Answer{}
-	}
-	one := &a.room[0]
-	a.room = a.room[1:]
-	return one
-}
-
 // readingsOf returns the readings of the object's scope that count at the moment.
 func (a *asked) readingsOf(o *index.Object, m *moment, c *scopeClears) (*scopeReadings, error) {
-	s := index.Scope{Source: o.Source, Backend: o.Backend, Tenant: o.Tenant}
-	known := len(a.scope)
-	a.scope = s.AppendName(a.scope) // behind the name that is known
-	same := a.readings.view != nil && bytes.Equal(a.scope[:known], a.scope[known:])
-	a.scope = a.scope[:copy(a.scope, a.scope[known:])]
-	if same {
+	if a.isIn(o) {
 		return &a.readings, nil
 	}
-	var err error
-	a.readings, err = newScopeReadings(a.view, &s, m, c)
-	return &a.readings, err
+	r, err := newScopeReadings(a.view, &index.Scope{Source: o.Source, Backend: o.Backend, Tenant: o.Tenant}, m, c)
+	return &r, err
+}
+
+// isIn reports whether an object is of the scope that was entered last.
+func (a *asked) isIn(o *index.Object) bool {
+	return a.entered && a.scope.Source == o.Source && bytes.Equal(a.scope.Tenant, o.Tenant) && bytes.Equal(a.scope.Backend, o.Backend)
+}
+
+// enter reads what is known of the object's scope at the moment of its source. The names in o are kept until the next question.
+func (a *asked) enter(o *index.Object, m *moment) (err error) {
+	if a.isIn(o) {
+		return nil
+	}
+	a.entered = false
+	a.scope = index.Scope{Source: o.Source, Backend: o.Backend, Tenant: o.Tenant}
+	if m.latest != nil {
+		a.name = a.scope.AppendName(a.name[:0])
+		if s, ok := m.latest.scope(a.name); ok {
+			a.clears, a.readings, a.entered = s.clears, s.readings, true
+			a.readings.view = a.view
+			return nil
+		}
+	}
+	if a.clears, err = readClears(a.view, o, m.at); err != nil {
+		return err
+	}
+	if a.readings, err = newScopeReadings(a.view, &a.scope, m, &a.clears); err != nil {
+		return err
+	}
+	a.entered = true
+	if m.latest != nil {
+		m.latest.keep(a.name, latestScope{a.clears, a.readings})
+	}
+	return nil
 }
 
 func (e *Engine) ask(ctx context.Context, questions []Question, w When) (*asked, error) {
 	a := &asked{}
+	return a, e.askIn(ctx, a, questions, w)
+}
+
+// askIn is ask in memory that was used before.
+func (e *Engine) askIn(ctx context.Context, a *asked, questions []Question, w When) error {
+	a.named, a.entered, a.spoken = a.named[:0], false, spoken{}
+	a.rooms.again(len(questions))
 	var union []journal.Source
 	for i := range questions {
 		name := questions[i].Source
-		if a.of(name) != nil || i > 0 && name == questions[i-1].Source {
+		if i > 0 && (name == questions[i-1].Source || a.of(name) != nil) {
 			continue
 		}
-		some, err := e.sources(name)
+		some, err := e.namedSource(name, &a.one, i == 0)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := oneSource(some, w); err != nil {
-			return nil, err
+			return err
 		}
 		a.named = append(a.named, namedSources{name, some})
+		if i == 0 {
+			union = some // of a name, or all: each is there once
+			continue
+		}
 		for _, s := range some {
 			if !slices.ContainsFunc(union, func(u journal.Source) bool { return u.ID == s.ID }) {
-				union = append(union, s)
+				union = append(union[:len(union):len(union)], s)
 			}
 		}
 	}
-	var err error
-	if a.view, a.moments, err = e.moments(ctx, union, w); err != nil {
-		return nil, err
+	if n := len(union); cap(a.moments) < n {
+		a.moments = make([]moment, n)
+	} else {
+		a.moments = a.moments[:n]
 	}
-	return a, nil
+	a.view = &a.opened
+	return e.momentsIn(ctx, a.view, a.moments, union, w)
+}
+
+// namedSource is sources; where it is one, it may be put into one.
+func (e *Engine) namedSource(name string, one *[1]journal.Source, may bool) ([]journal.Source, error) {
+	if may && name != "" {
+		var ok bool
+		if one[0], ok = e.Journal.SourceNamed(name); ok {
+			return one[:], nil
+		}
+	}
+	return e.sources(name)
 }
 
 // answer answers one question over the sources and backends that fit it.
@@ -139,10 +162,7 @@ func (a *asked) answer(q *Question) (*Answer, error) {
 	if len(q.Key) == 0 {
 		return nil, usagef("an object key must not be empty")
 	}
-	tenant := q.Tenant
-	if len(tenant) == 0 {
-		tenant = Bytes(defaultTenant)
-	}
+	tenant := tenantOf(&q.Name)
 	sources := a.of(q.Source)
 	if len(sources) == 1 && q.Backend != nil {
 		answer, _, err := a.object(&sources[0], q.Backend, tenant, q.Key)
@@ -207,19 +227,41 @@ func (a *asked) object(s *journal.Source, backend, tenant, key Bytes) (answer *A
 	if a.media, err = a.view.Media(a.media[:0], &o, m.at); err != nil {
 		return nil, false, err
 	}
-	c, err := readClears(a.view, &o, m.at)
-	if err != nil {
+	return a.conclude(s, &o, m)
+}
+
+// kept answers a question that is about one object, if what the index has of it is kept in memory: else the answer is nil, as where
+// answer is needed to find the object, or the error.
+func (a *asked) kept(q *Question) (*Answer, error) {
+	sources := a.of(q.Source)
+	if len(sources) != 1 || q.Backend == nil || len(q.Key) == 0 {
+		return nil, nil
+	}
+	s := &sources[0]
+	m := a.moment(s.ID)
+	o := index.Object{Source: s.ID, Backend: q.Backend, Tenant: tenantOf(&q.Name), Key: q.Key}
+	var known bool
+	if a.media, known = a.view.KeptMedia(a.media[:0], &o, m.at); !known {
+		return nil, nil
+	}
+	answer, _, err := a.conclude(s, &o, m)
+	return answer, err
+}
+
+// conclude is the answer that follows from a.media.
+func (a *asked) conclude(s *journal.Source, o *index.Object, m *moment) (answer *Answer, seen bool, err error) {
+	if err := a.enter(o, m); err != nil {
 		return nil, false, err
 	}
-	if a.decisions, err = a.judge(a.decisions[:0], &o, m, a.media, &c); err != nil {
+	if a.decisions, err = a.judgeIn(a.decisions[:0], o, m, a.media, &a.clears, &a.readings); err != nil {
 		return nil, false, err
 	}
-	answer = a.newAnswer()
-	answer.Name, answer.Media = Name{s.Name, backend, tenant, key}, make(map[string]MediumOut, len(a.media))
-	answer.AsOf, answer.Silent = m.asOf, m.silent(m.epoch)
+	r := a.rooms.one()
+	answer = &r.answer
+	*answer = Answer{Name: Name{s.Name, o.Backend, o.Tenant, o.Key}, Media: r.media(len(a.media)), AsOf: m.asOf, Silent: m.silent(m.epoch)}
 	for i := range a.media {
 		seen = seen || a.media[i].Has
-		answer.Media[a.media[i].Name] = a.decisions[i].out(m)
+		answer.Media[a.media[i].Name] = a.decisions[i].outIn(m, r.medium(i))
 	}
 	answer.summarize()
 	return answer, seen, nil
@@ -231,6 +273,11 @@ func (a *asked) judge(out []decision, o *index.Object, m *moment, media []index.
 	if err != nil {
 		return nil, err
 	}
+	return a.judgeIn(out, o, m, media, c, readings)
+}
+
+// judgeIn is judge with the readings of the object's scope.
+func (a *asked) judgeIn(out []decision, o *index.Object, m *moment, media []index.Medium, c *scopeClears, readings *scopeReadings) ([]decision, error) {
 	a.spoken.about(readings, *o, m.at)
 	cut := false
 	for i := range media {

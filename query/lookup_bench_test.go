@@ -71,17 +71,20 @@ func newLookupWorld(b *testing.B) *lookupWorld {
 	return w
 }
 
-// BenchmarkLookup asks for one object, or for 1000, that is there, was there at a moment, or never was. All objects were asked for before.
+// BenchmarkLookup asks for one object, or for 1000, that is there, was there at a moment, or never was, with one Asker; now/own with none. All
+// objects were asked for before.
 func BenchmarkLookup(b *testing.B) {
 	w := newLookupWorld(b)
 	rng := rand.New(rand.NewPCG(1, 2))
+	asker := w.e.Asker()
+	lookup := asker.Lookup
 	run := func(name string, ask func(i int) ([]Question, When)) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			begun := cpuSeconds()
 			for i := 0; b.Loop(); i++ {
 				q, at := ask(i)
-				if _, err := w.e.Lookup(b.Context(), q, at); err != nil {
+				if _, err := lookup(b.Context(), q, at); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -103,6 +106,13 @@ func BenchmarkLookup(b *testing.B) {
 	var raw [32]byte
 	miss := []Question{w.objects[0]}
 	few := w.objects[:min(1000, len(w.objects))]
+	lookup = w.e.Lookup
+	run("now/own", func(int) ([]Question, When) { return some(), When{} })
+	run("now/ownbatch", func(int) ([]Question, When) {
+		i := rng.IntN(max(1, len(w.objects)-1000))
+		return w.objects[i : i+len(few)], When{}
+	})
+	lookup = asker.Lookup
 	run("now/hit", func(int) ([]Question, When) { return some(), When{} })
 	run("now/miss", func(i int) ([]Question, When) {
 		for k := range raw {

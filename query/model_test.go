@@ -31,6 +31,7 @@ type recorded struct {
 	j      *journal.Journal
 	x      *index.Index
 	e      *Engine
+	asker  *Asker // of e
 	reads  *reads // nil: the master is not read
 	// checkpoints is how many events lie between two checkpoints, 0: as usual.
 	checkpoints uint64
@@ -71,6 +72,7 @@ func (r *recorded) open() {
 	r.x, err = index.Open(r.j, true, r.indexOptions())
 	r.must(err)
 	r.e = &Engine{Journal: r.j, Index: r.x}
+	r.asker = r.e.Asker()
 }
 
 func (r *recorded) close() {
@@ -145,7 +147,11 @@ func (r *recorded) ask(w When, name string, want func(oracle.Object, string) ora
 			questions[i].Backend = Bytes{}
 		}
 	}
-	got, err := r.e.Lookup(r.t.Context(), questions, w)
+	lookup := r.e.Lookup
+	if r.rng.IntN(2) == 0 {
+		lookup = r.asker.Lookup
+	}
+	got, err := lookup(r.t.Context(), questions, w)
 	r.must(err)
 	for i, o := range objects {
 		media := append([]string{"cpu", "disk"}, r.oracle.Media(o)...)

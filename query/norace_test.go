@@ -5,4 +5,5 @@ package query
 const (
 	usualStreams = 60
 	usualPairs   = 4800
+	underRace    = false
 )

@@ -225,7 +225,7 @@ func (e *Engine) pruneLimit(q *PruneQuestion) (pruneLimit, error) {
 			return l, err
 		}
 		for _, s := range sources {
-			m, _, err := e.place(s, q.Before)
+			m, _, err := e.place(&s, q.Before)
 			if err != nil {
 				return l, err
 			}

@@ -46,7 +46,7 @@ func (e *Engine) stretches(sources []journal.Source, span Span) ([]stretch, erro
 		if span.To.Kind == Latest || span.To.Kind == Now {
 			continue
 		}
-		m, _, err := e.place(s, span.To)
+		m, _, err := e.place(&s, span.To)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (e *Engine) begin(s journal.Source, w When, end uint64) (index.Position, er
 		}
 		return index.Behind(t.Next.Offset - 1), nil
 	}
-	m, _, err := e.place(s, w)
+	m, _, err := e.place(&s, w)
 	if err != nil {
 		return index.Position{}, err
 	}

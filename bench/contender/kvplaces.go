@@ -17,6 +17,7 @@ type kvPlaces struct {
 	*kvJournal
 	x         *index.Index
 	engine    query.Engine
+	asker     *query.Asker
 	stop      context.CancelFunc // nil: nothing follows
 	done      chan error
 	questions []query.Question
@@ -31,7 +32,9 @@ func openKVPlaces(dir string) (Places, error) {
 	if err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
-	return &kvPlaces{kvJournal: kv, x: x, engine: query.Engine{Journal: kv.j, Index: x}}, nil
+	p := &kvPlaces{kvJournal: kv, x: x, engine: query.Engine{Journal: kv.j, Index: x}}
+	p.asker = p.engine.Asker()
+	return p, nil
 }
 
 func (p *kvPlaces) Append(group []message.Message) error {
@@ -101,7 +104,7 @@ func (p *kvPlaces) At(o Object, ms int64) (Media, error) {
 
 func (p *kvPlaces) ask(o Object, w query.When) (Media, error) {
 	p.questions = append(p.questions[:0], query.Question{Name: p.name(o)})
-	answers, err := p.engine.Lookup(context.Background(), p.questions, w)
+	answers, err := p.asker.Lookup(context.Background(), p.questions, w)
 	if err != nil {
 		return 0, err
 	}
@@ -113,7 +116,7 @@ func (p *kvPlaces) NowMany(dst []Media, objects []Object) ([]Media, error) {
 	for _, o := range objects {
 		p.questions = append(p.questions, query.Question{Name: p.name(o)})
 	}
-	answers, err := p.engine.Lookup(context.Background(), p.questions, query.When{})
+	answers, err := p.asker.Lookup(context.Background(), p.questions, query.When{})
 	for _, a := range answers {
 		dst = append(dst, mediaOf(a))
 	}

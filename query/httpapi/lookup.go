@@ -44,8 +44,9 @@ func lookup(ctx context.Context, e *query.Engine, r *http.Request, out *lines) e
 	if first == '[' {
 		return lookupArray(ctx, e, body, w, out)
 	}
+	asker := e.Asker()
 	return EachChunk(body, lookupChunk, func(questions []query.Question) error {
-		answers, err := e.Lookup(ctx, questions, w)
+		answers, err := asker.Lookup(ctx, questions, w)
 		if err != nil {
 			return err
 		}
@@ -93,8 +94,9 @@ func lookupArray(ctx context.Context, e *query.Engine, body io.Reader, w query.W
 		return &query.UsageError{Message: fmt.Sprintf("an array of %d questions: %d at most; send them one a line", len(questions), arrayMost)}
 	}
 	answers := append(make([]byte, 0, len(questions)*answerGuess), '[')
+	asker := e.Asker()
 	for begin := 0; begin < len(questions); begin += lookupChunk {
-		some, err := e.Lookup(ctx, questions[begin:min(begin+lookupChunk, len(questions))], w)
+		some, err := asker.Lookup(ctx, questions[begin:min(begin+lookupChunk, len(questions))], w)
 		if err != nil {
 			return err
 		}
