@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -247,7 +248,7 @@ func (h testHot) test(t testing.TB, i int, s *state) (hit bool) {
 func TestHotRing(t *testing.T) {
 	seed := newSeed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for round := range 20 {
+	for round := range 12 {
 		size := hotLeast << rng.IntN(5)
 		var r hotRing
 		want := map[uint32]string{}
@@ -268,10 +269,7 @@ func TestHotRing(t *testing.T) {
 				r.remove(tag)
 				delete(want, tag)
 			case 1, 2:
-				text := make([]byte, 1+rng.IntN(size/4-hotHead))
-				for i := range text {
-					text[i] = byte(rng.Uint32())
-				}
+				text := bytes.Repeat([]byte{byte(rng.Uint32())}, 1+rng.IntN(size/4-hotHead))
 				r.put(tag, append(make([]byte, hotHead), text...), size)
 				want[tag] = string(text)
 			}
