@@ -120,7 +120,9 @@ func (a *applier) record(b *journal.Block, i int) error {
 		return a.status(b, i, h, s, place)
 	case journal.ReconciliationBegun:
 		place.Seq = s.Last.Seq
-		s.Reading, s.Excepted = &place, 0
+		if s.Reading, s.Excepted = &place, 0; s.void(offset) {
+			s.Reading = nil
+		}
 		return nil
 	case journal.ReconciliationPart:
 		return a.part(b, i, h, s, offset)

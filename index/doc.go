@@ -55,7 +55,8 @@
 // An object's key that begins with the 64 hex digits of a hash, as connectors make them, is kept as 32 bytes (appendObject).
 //
 // A record of a loss in the journal (TailLost) is a mark and a line of gaps for every source that it names. A reading that began before it
-// and is not ended there is void: its parts, which say what it does not cover, may be among what is lost.
+// and is not ended there is void: its parts, which say what it does not cover, may be among what is lost. In a repaired journal every reading
+// from before the repair that began behind the loss is void too: it says how the master differed from what was known, and of that some is lost.
 //
 // Damage tells errors that mean a damaged index, Check compares an index with the journal.
 //

@@ -38,12 +38,13 @@ func (a *applier) lost(b *journal.Block, i int, h *journal.Header, place Place) 
 	return nil
 }
 
-// lostOf applies a loss to one source. A reading that began before it is void: parts of it may be gone.
+// lostOf applies a loss to one source. A reading that began before it is void: parts of it may be gone. So is one that a journal kept behind it
+// until it was repaired: it is told as its difference from what was known then, some of which is gone.
 func (a *applier) lostOf(h *journal.Header, l *journal.Lost, place Place) error {
 	s := a.source(h.Source)
 	a.changed[h.Source] = true
 	s.Window, s.Connected = false, false
-	s.Reading, s.Excepted, s.Lost = nil, 0, max(place.Offset, l.Last)
+	s.Reading, s.Excepted, s.Lost = nil, 0, max(s.Lost, place.Offset, l.Last, l.Through)
 	g := Gap{
 		Before: s.Last.Offset, Received: place.Received, TimeBefore: s.Last.time(), Cause: continuity.Damaged, Epoch: max(h.Epoch, 1),
 		MissingOffsets: true, First: l.First, Last: l.Last,
@@ -55,5 +56,5 @@ func (a *applier) lostOf(h *journal.Header, l *journal.Lost, place Place) error 
 }
 
 // void reports whether a reading that began at an offset is void because of a loss behind it, or at it (its beginning may be what is
-// lost): what is left of it is not applied.
+// lost), or before it and found later: what is left of it is not applied.
 func (s *SourceState) void(begun uint64) bool { return begun <= s.Lost }

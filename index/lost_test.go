@@ -106,3 +106,54 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestReadingsBeforeARepair: in a repaired journal a reading behind the loss tells its difference from what is lost, and does not count. The first
+// behind the repair does.
+func TestReadingsBeforeARepair(t *testing.T) {
+	w := newWorld(t, newSeed(t), 1)
+	w.add(60)
+	source := w.streams[0].source.ID
+	g := w.j.NewGroup()
+	add := func(kind journal.Kind, frame []byte) uint64 {
+		return g.Add(&journal.Header{Kind: kind, Source: source, Verdict: continuity.Verdict{Epoch: 1}}, [][]byte{frame})
+	}
+	content := func(v any) []byte {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	scope := reading.Scope{Backend: []byte("b"), Tenant: []byte("t")}
+	read := func() (begun uint64) {
+		begun = add(journal.ReconciliationBegun, content(&reading.Begun{Why: reading.AfterMark}))
+		part := reading.AppendPart(nil, begun, scope.Backend, scope.Tenant)
+		add(journal.ReconciliationPart, reading.AppendEntry(part, &reading.Entry{What: reading.Unsaid, Key: []byte("k")}))
+		add(journal.ReconciliationEnded, content(&reading.Ended{Begun: begun, Through: begun, Scopes: []reading.Scope{scope}}))
+		return begun
+	}
+	first := w.j.Durable() + 1
+	lost := journal.Lost{First: first, Last: first, Through: first + 3}
+	if at := add(journal.TailLost, lost.Frame()); at != first {
+		t.Fatalf("the loss stands at offset %d, not at %d", at, first)
+	}
+	if begun := read(); begun > lost.Through {
+		t.Fatalf("the reading begins at offset %d, behind %d", begun, lost.Through)
+	}
+	counts := read()
+	if err := errors.Join(g.Commit(), w.j.Sync()); err != nil {
+		t.Fatal(err)
+	}
+	v, err := w.indexUpTo(w.j.Durable()).View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	var got []uint64
+	if err := v.SourceReadings(source, 0, w.j.Durable(), func(r *SourceReading) error { got = append(got, r.Begun); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || got[0] != counts {
+		t.Errorf("readings that began at %v count, want that at %d", got, counts)
+	}
+}

@@ -131,14 +131,15 @@
 // tables and logs without Pebble (package pebblefile), keeps the blocks, which check themselves, and writes a new journal (repair*.go). A
 // TailLost record's frame:
 //
-//	+-------+------+================================+
-//	| first | last | of each: source u32, epoch u64 |
-//	|  u64  | u64  |                                |
-//	+-------+------+================================+
+//	+-------+------+================================+ +---------+
+//	| first | last | of each: source u32, epoch u64 | | through | if a repair found it
+//	|  u64  | u64  |                                | |   u64   |
+//	+-------+------+================================+ +---------+
 //
 // Of a pruned journal Check reads the baseline too, and asks for no offset before the horizon. Repair keeps the baseline if it is whole, and
 // takes all before the horizon for lost if it is not.
 //
 // All numbers of the frame are big-endian. first and last are offsets. Each source named is marked like the record's own; an epoch that is not 0 is flagged as
-// that of a master that may change things without an event (R11), since what would have told may be lost.
+// that of a master that may change things without an event (R11), since what would have told may be lost. through is where the journal ended
+// when it was repaired: readings of the master between the loss and there say how it differed from what was known, of which some is lost.
 package journal

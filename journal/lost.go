@@ -7,9 +7,13 @@ import (
 
 // Lost is what a TailLost record tells: the offsets First to Last are not in the journal any more.
 //
-// Its one frame is First and Last, 8 bytes each, big-endian, then for each entry of Also its source (4 bytes) and epoch (8 bytes).
+// Its one frame is First and Last, 8 bytes each, big-endian, then for each entry of Also its source (4 bytes) and epoch (8 bytes), then
+// Through, 8 bytes, if it is not 0.
 type Lost struct {
 	First, Last uint64
+	// Through is the end of the journal when a repair found the loss, 0 where it was found at the end. What the records behind the loss, up
+	// to there, say of readings of the master supposes what was lost: a reading is kept as its difference from what was known.
+	Through uint64
 	// Also says more of the loss than that it marks the record's own source.
 	Also []LostOf
 }
@@ -22,7 +26,10 @@ type LostOf struct {
 	Silent uint64
 }
 
-const lostEntry = 12
+const (
+	lostEntry   = 12
+	lostThrough = 8
+)
 
 // Frame is the record's one frame.
 func (l *Lost) Frame() []byte {
@@ -30,17 +37,30 @@ func (l *Lost) Frame() []byte {
 	for _, a := range l.Also {
 		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, a.Source), a.Silent)
 	}
+	if l.Through != 0 {
+		b = binary.BigEndian.AppendUint64(b, l.Through)
+	}
 	return b
 }
 
 // DecodeLost reads the frames of a TailLost record at offset.
 func DecodeLost(offset uint64, frames [][]byte) (Lost, error) {
-	if len(frames) != 1 || len(frames[0]) < 16 || (len(frames[0])-16)%lostEntry != 0 {
-		return Lost{}, &CorruptError{Offset: offset, What: "tail_lost record does not decode"}
+	bad := &CorruptError{Offset: offset, What: "tail_lost record does not decode"}
+	if len(frames) != 1 || len(frames[0]) < 16 {
+		return Lost{}, bad
 	}
 	b := frames[0]
 	l := Lost{First: binary.BigEndian.Uint64(b), Last: binary.BigEndian.Uint64(b[8:])}
-	for b = b[16:]; len(b) > 0; b = b[lostEntry:] {
+	b = b[16:]
+	switch len(b) % lostEntry {
+	case 0:
+	case lostThrough:
+		l.Through = binary.BigEndian.Uint64(b[len(b)-lostThrough:])
+		b = b[:len(b)-lostThrough]
+	default:
+		return Lost{}, bad
+	}
+	for ; len(b) > 0; b = b[lostEntry:] {
 		l.Also = append(l.Also, LostOf{binary.BigEndian.Uint32(b), binary.BigEndian.Uint64(b[4:])})
 	}
 	return l, nil

@@ -104,7 +104,7 @@ func (w *rewriter) loss(first, last, end uint64, next map[uint32]uint64) error {
 		if i == int(room)-1 {
 			own = ids[i:]
 		}
-		l := Lost{First: first, Last: last}
+		l := Lost{First: first, Last: last, Through: w.r.known}
 		for n, id := range own {
 			l.Also = append(l.Also, w.of(id, n > 0, next)...)
 		}
