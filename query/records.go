@@ -68,6 +68,7 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 	defer a.stop()
 	var r record
 	var last *stretch
+	read := low // a block may have been merged with those before it meanwhile: then what was read is in it again
 	for s := range a.out {
 		if err := <-s.ready; err != nil {
 			return err
@@ -80,7 +81,7 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 					continue
 				}
 			}
-			if o := s.block.First + uint64(i); o <= last.from.Offset || o > last.to.Offset {
+			if o := s.block.First + uint64(i); o <= max(read, last.from.Offset) || o > last.to.Offset {
 				continue
 			} else {
 				r.Offset = o
@@ -92,7 +93,8 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 				return err
 			}
 		}
-		progress.tell(min(s.block.Last(), high)-low, high-low)
+		read = s.block.Last()
+		progress.tell(min(read, high)-low, high-low)
 		if low = max(low, min(s.block.Last(), high)); low < high {
 			if err := whole(); err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -151,13 +152,16 @@ func (c *consumer) compare(t *testing.T, dir string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	n, before := 0, uint64(0)
 	in := bufio.NewScanner(out)
 	in.Buffer(make([]byte, 1<<20), 64<<20)
 	for ; in.Scan(); n++ {
-		if c.hashes[n] != lineHash(in.Bytes()) {
-			t.Fatalf("line %d of %d is not what the consumer had: %s", n, len(c.hashes), in.Bytes())
+		line := lineHash(in.Bytes())
+		if c.hashes[n] != line {
+			t.Fatalf("line %d of %d is not what the consumer had (that before it again: %v; it comes later: %v): %s",
+				n, len(c.hashes), c.hashes[n] == before, slices.Contains(c.hashes[n:], line), in.Bytes())
 		}
+		before = line
 	}
 	if err := errors.Join(in.Err(), cmd.Wait()); err != nil {
 		t.Fatal(err)
