@@ -11,8 +11,7 @@ export const causes = {
   recorder_down: ['no recorder ran, or it paused for want of room on the disk', 'on this host: see in kvjournal\'s log why (`journalctl -u kvjournal`, if it is a service); `record --min-free`'],
   tail_loss: ['the publisher\'s counters say that it sent more than arrived', 'on the master\'s host: as for transport'],
   damaged: ['a message that could not be decoded, kept raw, or offsets that this journal lost', 'compare the master\'s version with the spec; where offsets are missing, check this host\'s disk'],
-  silent: ['the master changed something without an event, or lost a segment',
-    'a restart of the master takes its segments, too; else update it: until then only a reading of it confirms presence'],
+  silent: ['the master changed something without an event, or lost a segment', 'a restart of the master takes its segments, too; else update it: until then only a reading of it confirms presence'],
   unknown: ['numbers are missing and no event_id tells why', 'let the publisher send event ids; look at its queue and at the network'],
 };
 
