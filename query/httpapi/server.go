@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -94,8 +95,13 @@ func serve(w http.ResponseWriter, r *http.Request, s Source, p *linesPool, f ans
 	if h, ok := s.(Healer); ok {
 		err = h.Failed(err)
 	}
+	if errors.Is(err, context.Canceled) {
+		err = noAnswers{errEnding} // whoever asked may still be there: a recorder that ends gives its questions up, and serve has passed them on
+	}
 	out.fail(err)
 }
+
+var errEnding = errors.New("who answers is ending; ask again")
 
 // progressLine is a line between those of an answer that takes long.
 type progressLine struct {
