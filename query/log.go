@@ -57,6 +57,11 @@ func (e *Engine) Log(ctx context.Context, o LogOptions, progress Progress, f fun
 	if err != nil {
 		return err
 	}
+	for i := range in {
+		if o.Follow && in[i].to.Offset > at { // recorded since: it comes with what follows
+			in[i].to = index.Behind(at)
+		}
+	}
 	l := logger{e: e, o: &o, filter: w, edges: edges, f: f, before: map[uint32]placed{}}
 	for {
 		err := e.eachRecord(ctx, in, progress, l.record)
