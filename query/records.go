@@ -68,7 +68,7 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 	defer a.stop()
 	var r record
 	var last *stretch
-	read := low // a block may have been merged with those before it meanwhile: then what was read is in it again
+	begin := low
 	for s := range a.out {
 		if err := <-s.ready; err != nil {
 			return err
@@ -81,8 +81,8 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 					continue
 				}
 			}
-			if o := s.block.First + uint64(i); o <= max(read, last.from.Offset) || o > last.to.Offset {
-				continue
+			if o := s.block.First + uint64(i); o <= max(low, last.from.Offset) || o > last.to.Offset {
+				continue // what lies up to low was read: a block may have been merged with those before it meanwhile
 			} else {
 				r.Offset = o
 			}
@@ -93,9 +93,9 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 				return err
 			}
 		}
-		read = s.block.Last()
-		progress.tell(min(read, high)-low, high-low)
-		if low = max(low, min(s.block.Last(), high)); low < high {
+		low = max(low, min(s.block.Last(), high))
+		progress.tell(low-begin, high-begin)
+		if low < high {
 			if err := whole(); err != nil {
 				return err
 			}

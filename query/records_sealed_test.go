@@ -35,8 +35,14 @@ func TestEachRecordOnceWhileBlocksAreMerged(t *testing.T) {
 	}
 	e := &Engine{Journal: j}
 	all := []stretch{{Source: source, to: index.Behind(records)}}
-	next := uint64(1)
-	err = e.eachRecord(context.Background(), all, nil, func(r *record) error {
+	next, told := uint64(1), uint64(0)
+	progress := func(done, total uint64) {
+		if done < told || done > total || total != records {
+			t.Errorf("%d of %d is told behind %d", done, total, told)
+		}
+		told = done
+	}
+	err = e.eachRecord(context.Background(), all, progress, func(r *record) error {
 		if r.Offset != next {
 			t.Fatalf("offset %d comes where %d was to", r.Offset, next)
 		}
@@ -45,7 +51,7 @@ func TestEachRecordOnceWhileBlocksAreMerged(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || next != records+1 {
-		t.Fatalf("up to offset %d of %d: %v", next-1, records, err)
+	if err != nil || next != records+1 || told != records {
+		t.Fatalf("up to offset %d of %d, told %d: %v", next-1, records, told, err)
 	}
 }
