@@ -91,7 +91,7 @@ func (e *Engine) Activity(ctx context.Context, o ActivityOptions, progress Progr
 	if err != nil {
 		return err
 	}
-	in, err := e.stretches(sources, o.Span)
+	in, err := e.stretches(sources, o.Span, e.Journal.Durable())
 	if err != nil {
 		return err
 	}

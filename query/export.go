@@ -29,7 +29,7 @@ func (e *Engine) exported(source string, span Span) ([]stretch, error) {
 		}
 		return nil, usagef("there are several sources, and an export holds one: name it with --source: %s", strings.Join(names, ", "))
 	}
-	return e.stretches(sources, span)
+	return e.stretches(sources, span, e.Journal.Durable())
 }
 
 // ExportCapture calls f with the records of a capture of a span of a source: messages exactly as they were received, and the

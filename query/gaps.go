@@ -54,7 +54,7 @@ func (e *Engine) Gaps(ctx context.Context, q *GapsQuery, progress Progress, f fu
 	if err != nil {
 		return err
 	}
-	pieces, err := e.stretches(sources, q.Span)
+	pieces, err := e.stretches(sources, q.Span, e.Journal.Durable())
 	if err != nil {
 		return err
 	}

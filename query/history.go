@@ -56,7 +56,7 @@ func (e *Engine) History(ctx context.Context, ask *HistoryAsk, progress Progress
 	if len(ask.Key) == 0 {
 		return usagef("an object key must not be empty")
 	}
-	stretches, err := e.stretches(sources, ask.Span)
+	stretches, err := e.stretches(sources, ask.Span, e.Journal.Durable())
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func (e *Engine) lifetimes(ctx context.Context, q *LifetimesQuery, progress Prog
 	if err != nil {
 		return nil, err
 	}
-	pieces, err := e.stretches(sources, q.Span)
+	pieces, err := e.stretches(sources, q.Span, e.Journal.Durable())
 	if err != nil {
 		return nil, err
 	}

@@ -53,14 +53,9 @@ func (e *Engine) Log(ctx context.Context, o LogOptions, progress Progress, f fun
 		return &PrunedError{Horizon: h}
 	}
 	at := e.Journal.Durable()
-	in, edges, err := e.logStretches(sources, &o)
+	in, edges, err := e.logStretches(sources, &o, at)
 	if err != nil {
 		return err
-	}
-	for i := range in {
-		if o.Follow && in[i].to.Offset > at { // recorded since: it comes with what follows
-			in[i].to = index.Behind(at)
-		}
 	}
 	l := logger{e: e, o: &o, filter: w, edges: edges, f: f, before: map[uint32]placed{}}
 	for {
@@ -97,9 +92,9 @@ type spanEdge struct {
 	fromMs, toMs int64
 }
 
-// logStretches places the span, and widens it by the facts at its ends.
-func (e *Engine) logStretches(sources []journal.Source, o *LogOptions) ([]stretch, map[uint32]spanEdge, error) {
-	in, err := e.stretches(sources, o.Span)
+// logStretches places the span, and widens it by the facts at its ends; end as in stretches.
+func (e *Engine) logStretches(sources []journal.Source, o *LogOptions, end uint64) ([]stretch, map[uint32]spanEdge, error) {
+	in, err := e.stretches(sources, o.Span, end)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,7 +119,7 @@ func (e *Engine) logStretches(sources []journal.Source, o *LogOptions) ([]stretc
 				return nil, nil, err
 			}
 			if next.Next.Offset == 0 {
-				s.to = index.Behind(e.Journal.Durable())
+				s.to = index.Behind(end)
 			}
 		}
 		if o.From.Kind != AtTime {

@@ -30,13 +30,12 @@ type stretch struct {
 // empty reports whether nothing can lie in it.
 func (s *stretch) empty() bool { return !s.from.Before(s.to) }
 
-// stretches places a span in each source's stream.
-func (e *Engine) stretches(sources []journal.Source, span Span) ([]stretch, error) {
+// stretches places a span in each source's stream, of which all up to end is durable: there it ends where the span has no other end.
+func (e *Engine) stretches(sources []journal.Source, span Span, end uint64) ([]stretch, error) {
 	if err := oneSource(sources, span.From, span.To); err != nil {
 		return nil, err
 	}
 	out := make([]stretch, len(sources))
-	end := e.Journal.Durable()
 	for i, s := range sources {
 		out[i] = stretch{Source: s, to: index.Behind(end)}
 		var err error
