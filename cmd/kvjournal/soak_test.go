@@ -52,7 +52,6 @@ type soak struct {
 	begun       time.Time
 	over        chan struct{}
 	end         func() // of commands that still run when all is over
-	prunes      bool
 	ask         *askers
 	samples     []soakSample
 }
@@ -99,7 +98,6 @@ func startSoak(t *testing.T, duration time.Duration) *soak {
 		"--source", "name=honest,endpoint="+through+",master="+s.admin(t, s.honest, 0.02),
 		"--source", "name=sly,endpoint="+s.sly.Endpoint()+",master="+s.admin(t, s.sly, 0.05))
 	s.rec.answers(t, s.dir)
-	s.prunes = strings.Contains(kvjournal(t, "prune", "--help").stdout, "kvjournal prune")
 	s.ask = &askers{dir: s.dir, took: map[string][]asked{}}
 	s.ask.end, s.end = context.WithCancel(t.Context())
 	return s
@@ -134,13 +132,11 @@ func (s *soak) run(t *testing.T) {
 			s.ask.timed(t, "reconcile", "", "reconcile", "--dir", s.dir, "--source", []string{"honest", "sly"}[i%2])
 		})
 	})
-	if s.prunes {
-		beside(func() {
-			s.often(s.every(6, 20*time.Second), func(int) {
-				s.ask.timed(t, "prune", "", "prune", "--dir", s.dir, "--keep", fmt.Sprintf("%ds", int(s.duration.Seconds()/3)))
-			})
+	beside(func() {
+		s.often(s.every(6, 20*time.Second), func(int) {
+			s.ask.timed(t, "prune", "", "prune", "--dir", s.dir, "--keep", fmt.Sprintf("%ds", int(s.duration.Seconds()/3)))
 		})
-	}
+	})
 	left := make(chan struct{})
 	for _, f := range all {
 		go func() {
@@ -330,7 +326,7 @@ func (s *soak) judge(t *testing.T, r *soakResult) {
 func (s *soak) askHonest(t *testing.T, ms int64, objects []object) ([]query.Answer, bool) {
 	t.Helper()
 	r := kvjournalStdin(t, sourced(t, "honest", objects), "lookup", "--stdin", "--dir", s.dir, "--at", fmt.Sprint(ms), "--output", "json")
-	if r.code != 0 && s.prunes && strings.Contains(r.stderr, "horizon") {
+	if r.code != 0 && strings.Contains(r.stderr, "horizon") {
 		return nil, false
 	}
 	lines := r.answered(t)

@@ -63,11 +63,7 @@ func benchKeys(b *testing.B) (*query.Engine, []string) {
 			n = min(n, t.Rest())
 		}
 		frames, ms := t.NextOf(n)
-		kept := make([][]byte, 0, 3)
-		for _, f := range frames {
-			kept = append(kept, slices.Clone(f))
-		}
-		_, err := feed.Add(g, &capture.Record{Kind: capture.Message, Received: ms * 1e6, Frames: kept}, false)
+		_, err := feed.Add(g, &capture.Record{Kind: capture.Message, Received: ms * 1e6, Frames: capture.CopyFrames(nil, frames[:])}, false)
 		must(err)
 		if g.Raw() >= 1<<20 {
 			feed.Save(g)
