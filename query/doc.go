@@ -41,6 +41,8 @@
 //	now, an object that never was                  8.2 us  23                   1.9 us  2
 //	at 64 moments, 1,000 objects                  19.4 us  21                   4.5 us  2
 //
+// On a quiet machine, wall time: a hit 1.4 us, 1,000 at once 0.56 ms, an object that never was 2.6 us, at 64 moments 3.9 us.
+//
 // What is left of a hit is memory that is not in the processor's caches: the question, the place and the entry of its object, a miss each. Other
 // questions (400,000 events; 30 times the work), before and after views and moments were shared:
 //
