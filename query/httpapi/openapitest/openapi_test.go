@@ -205,7 +205,8 @@ func started(t *testing.T) (a *asker, quiet func()) {
 		if err := sim.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		a.await(t, func(s *query.SourceOut) bool { return s.Epoch > epoch+1 })
+		// Far enough that the next process begins below: what it sent before the connection came back would hide it else.
+		a.await(t, func(s *query.SourceOut) bool { return s.Epoch > epoch+1 && s.Seq > 200 })
 	}
 	a.await(t, func(s *query.SourceOut) bool { return s.Readings > 0 && s.Events > 2000 })
 	return a, quiet
