@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/pebblefile"
 )
 
 // l0Stop is the number of L0 sublevels at which Pebble holds writes up. It is not reached: compactions of many sublevels at
@@ -24,6 +26,9 @@ const l0Stop = 200
 // first compaction to end, to look for obsolete files: with a second's or a minute's work left over from a crash, a restart would take
 // that long. So none begins before it is open; the next flush lets them.
 func openPebble(path string, o Options) (*pebble.DB, error) {
+	if err := readable(path, o); err != nil {
+		return nil, err
+	}
 	guard := datadir.NewGuard(o.FS, datadir.GuardOptions{Database: "index", Fatal: o.Fatal, Until: o.RoomUntil, Every: o.RoomEvery, Log: o.Log})
 	open := func(ready bool) (*pebble.DB, error) {
 		var compacting atomic.Bool
@@ -42,6 +47,26 @@ func openPebble(path string, o Options) (*pebble.DB, error) {
 		db, err = open(true)
 	}
 	return db, err
+}
+
+// readable is an error where the manifest has no end that Pebble would have written. Pebble takes what it cannot read for the end, and
+// what it then does not know of the newest rows makes answers wrong, and compactions panic. A loss of power in the middle of a write
+// leaves a manifest so too, seldom: the index is computed anew then, which is safe.
+func readable(path string, o Options) error {
+	files, err := pebblefile.List(o.FS, path)
+	if err != nil {
+		return err
+	}
+	manifest, named := pebblefile.MarkerValue(files, "manifest")
+	if !named {
+		return nil // a new database, or Pebble says what is wrong
+	}
+	tail, err := pebblefile.CheckManifest(context.Background(), o.FS, o.FS.PathJoin(path, manifest))
+	tables := slices.ContainsFunc(files, func(f pebblefile.File) bool { return f.Kind == pebblefile.Table })
+	if err == nil && (!tail.Clean || tables && tail.Records < pebblefile.ManifestBegins) {
+		err = fmt.Errorf("%s cannot be read behind its first %d bytes", manifest, tail.End)
+	}
+	return err
 }
 
 // writable are the options of a database that compacts as soon as compacting is set.

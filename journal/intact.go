@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -64,6 +65,9 @@ func examine(dir, path string, o Options) (*survey, error) {
 			err = fmt.Errorf("%s cannot be read behind its first %d bytes", manifest, tail.End)
 		}
 		s.manifest = err
+		if tail.Records < pebblefile.ManifestBegins && s.count(pebblefile.Table) > 0 && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("%s: %w", path, &CorruptError{What: fmt.Sprintf("%s is cut short behind its first %d bytes; nothing was changed", manifest, tail.End)})
+		}
 	}
 	return s, nil
 }
@@ -186,10 +190,13 @@ func precheck(dir string, knownTo uint64, s *survey, o Options) error {
 		return nil
 	}
 	orphans, err := j.orphans(s)
-	if err != nil || len(orphans) == 0 {
+	if err != nil || len(orphans) == 0 && s.manifest == nil {
 		return err
 	}
-	what := fmt.Sprintf("records are missing, and may be in %s, which the manifest does not name", orphans[0])
+	what := "records are missing"
+	if len(orphans) > 0 {
+		what += fmt.Sprintf(", and may be in %s, which the manifest does not name", orphans[0])
+	}
 	if s.manifest != nil {
 		what += " (" + s.manifest.Error() + ")"
 	}

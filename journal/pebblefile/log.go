@@ -49,8 +49,9 @@ func (b Batch) Rows(f func(row Row, isRange bool) error) (err error) {
 
 // Tail says how a log or a manifest ends.
 type Tail struct {
-	// End is the offset behind the last record that could be read.
-	End int64
+	// End is the offset behind the last record that could be read, Records their number.
+	End     int64
+	Records int
 	// Clean: nothing but the writer's own trailer, or zeros, lies behind End. Else it is what a crash in the middle of a write leaves, or
 	// damage; Err says which where that is known.
 	Clean bool
@@ -101,6 +102,11 @@ func batches(f func(Batch) error) func(io.Reader) error {
 	}
 }
 
+// ManifestBegins is the number of records without which no marker names the manifest of a database that has tables: what the tables are, and
+// what came with the opening. The last sequence number stands in the second: Pebble opens a database without it, does not see the
+// newest rows, and gives their numbers away again.
+const ManifestBegins = 2
+
 // CheckManifest reads a manifest to its end. Pebble takes the first record that it cannot read for the end.
 func CheckManifest(ctx context.Context, fs vfs.FS, path string) (Tail, error) {
 	return records(ctx, fs, path, 0, 0, func(r io.Reader) error {
@@ -139,6 +145,7 @@ func records(ctx context.Context, fs vfs.FS, path string, num uint64, from int64
 		if err == nil {
 			if err = f(r); err == nil {
 				tail.End = from + rr.Offset()
+				tail.Records++
 				continue
 			}
 			var s stop
