@@ -66,6 +66,9 @@ type damaged struct {
 	dump  string
 	base  []journal.Finding
 	tally map[string]map[string]int
+	// early is what the records up to earlyAt answered, bare what all do without the readings; nil: not asked yet.
+	early, bare *query.Engine
+	earlyAt     uint64
 }
 
 func newDamaged(t *testing.T, seed uint64, pruned bool) *damaged {
@@ -96,7 +99,15 @@ func newDamaged(t *testing.T, seed uint64, pruned bool) *damaged {
 	var err error
 	d.whole, err = service.OpenAtRest(t.Context(), dataDir, service.Options{FS: truth})
 	d.must(err)
-	t.Cleanup(func() { d.whole.Close() })
+	t.Cleanup(func() {
+		d.whole.Close()
+		for _, e := range []*query.Engine{d.early, d.bare} {
+			if e != nil {
+				e.Index.Close()
+				e.Journal.Close()
+			}
+		}
+	})
 	v, found := d.verify(d.clone())
 	d.base = found // a table that a crash cut short may be there
 	if !v.Sound || !v.Index.Compared {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/kvjournal/kvjournal/journal"
+	"github.com/kvjournal/kvjournal/journal/reading"
 	"github.com/kvjournal/kvjournal/query"
 )
 
@@ -50,12 +51,14 @@ func (d *damaged) compare(what string, e *query.Engine) error {
 	return nil
 }
 
-// allowed reports whether an answer may differ from the whole directory's because of what was lost, though it is confirmed. There are two cases:
+// allowed reports whether an answer may differ from the whole directory's because of what was lost, though it is confirmed. There are three cases:
 //
 //   - A clear confirms absence, and the whole directory knows that the object was stored before, so that it may have survived (R7).
 //     Of an object whose `stored` is lost R7 does not know that, on a network as here: oracle.Options.LoseSurvivors.
 //   - A reading is lost that ended at the loss or behind it: it speaks of moments before the loss too. Then the answer must be what
 //     was answered when the journal ended before the loss.
+//   - A reading behind a loss that a repair found does not count. Then the answer must be that of all records without the readings, which
+//     are made up here: they differ from what the stream says.
 func (d *damaged) allowed(e *query.Engine, q *query.Question, w query.When, medium string, got, whole query.MediumOut) bool {
 	cleared := func(m query.MediumOut) bool {
 		return m.State == query.Absent && m.Evidence != nil && m.Evidence.Cause == "cleared"
@@ -67,26 +70,72 @@ func (d *damaged) allowed(e *query.Engine, q *query.Question, w query.When, medi
 	if whole.Evidence == nil || whole.Evidence.Cause != "reconciliation" {
 		return false
 	}
-	before := d.w.until(d.whole.Journal, d.firstLoss(e.Journal))
-	defer before.Journal.Close()
-	defer before.Index.Close()
-	a, err := before.Lookup(d.t.Context(), []query.Question{*q}, w)
+	first, repaired := d.firstLoss(e.Journal)
+	if d.says(d.until(first), q, w, medium, got) {
+		d.count("(allowed)", "readings that ended behind the loss")
+		return true
+	}
+	if repaired && d.says(d.unread(), q, w, medium, got) {
+		d.count("(allowed)", "readings behind a loss that a repair found")
+		return true
+	}
+	return false
+}
+
+// says reports whether that is confirmed.
+func (d *damaged) says(e *query.Engine, q *query.Question, w query.When, medium string, want query.MediumOut) bool {
+	a, err := e.Lookup(d.t.Context(), []query.Question{*q}, w)
 	if err != nil {
 		return false
 	}
-	d.count("(allowed)", "readings that ended behind the loss")
 	m := a[0].Media[medium]
-	return m.Certainty == query.Confirmed && m.State == got.State
+	return m.Certainty == query.Confirmed && m.State == want.State
 }
 
-// firstLoss is the last offset before the first loss in a journal.
-func (d *damaged) firstLoss(j *journal.Journal) uint64 {
+// until is what the records of the whole directory up to an offset answer.
+func (d *damaged) until(last uint64) *query.Engine {
+	if d.early == nil || d.earlyAt != last {
+		if d.early != nil {
+			d.early.Index.Close()
+			d.early.Journal.Close()
+		}
+		d.early, d.earlyAt = d.w.copied(d.whole.Journal, last, nil), last
+	}
+	return d.early
+}
+
+// unread is what the records of the whole directory answer without the readings: these begin, and never end.
+func (d *damaged) unread() *query.Engine {
+	if d.bare == nil {
+		d.bare = d.w.copied(d.whole.Journal, d.whole.Journal.Durable(), func(h *journal.Header, frames [][]byte) [][]byte {
+			switch h.Kind {
+			case journal.ReconciliationPart, journal.ReconciliationEnded:
+				h.Kind = journal.ReconciliationBegun
+				b, err := json.Marshal(&reading.Begun{Why: reading.AfterMark})
+				d.must(err)
+				return [][]byte{b}
+			}
+			return frames
+		})
+	}
+	return d.bare
+}
+
+// firstLoss is the last offset before the first loss in a journal, and whether a repair found it.
+func (d *damaged) firstLoss(j *journal.Journal) (last uint64, repaired bool) {
 	var b *journal.Block
 	for at := uint64(0); ; at = b.Last() {
 		next, err := j.NextBlock(b, at)
-		if err != nil || next.Header(0).Kind == journal.TailLost {
-			return at
+		if err != nil {
+			return at, false
 		}
-		b = next
+		if b = next; b.Header(0).Kind != journal.TailLost {
+			continue
+		}
+		frames, err := b.Frames(0, nil, new([8]byte))
+		d.must(err)
+		l, err := journal.DecodeLost(b.First, frames)
+		d.must(err)
+		return at, l.Through != 0
 	}
 }

@@ -249,8 +249,8 @@ func (w *world) questions(rng *rand.Rand, n int) []query.Question {
 	return out
 }
 
-// until is what the records of a journal up to an offset answer.
-func (w *world) until(j *journal.Journal, last uint64) *query.Engine {
+// copied is what the records of a journal up to an offset answer, each as change makes it if that is not nil.
+func (w *world) copied(j *journal.Journal, last uint64, change func(h *journal.Header, frames [][]byte) [][]byte) *query.Engine {
 	fs := vfs.NewMem()
 	part, err := journal.Open(dataDir, nil, 0, journal.Options{FS: fs, NoSealer: true})
 	w.must(err)
@@ -266,7 +266,11 @@ func (w *world) until(j *journal.Journal, last uint64) *query.Engine {
 		for i := 0; i < b.Len() && b.First+uint64(i) <= last; i++ {
 			frames, err := b.Frames(i, nil, new([8]byte))
 			w.must(err)
-			g.Add(b.Header(i), frames)
+			h := *b.Header(i)
+			if change != nil {
+				frames = change(&h, frames)
+			}
+			g.Add(&h, frames)
 		}
 	}
 	w.must(g.Commit())
