@@ -267,12 +267,13 @@ func (c *checker) seekBlock(offset uint64) (found uint64, ok bool, err error) {
 }
 
 // nextReadable finds the first block behind an offset at which reading fails that can be read. seek looks for the first block at or behind
-// an offset; of two places that cannot be read, close to each other, what lies between may not be found.
+// an offset; of two places that cannot be read, close to each other, what lies between may not be found. Of a large block that does not fit
+// its checksum each look costs seconds: Pebble tries every bit. So the steps grow fast.
 func nextReadable(from uint64, seek func(uint64) (uint64, bool, error)) (found uint64, ok bool) {
 	bad, good := from, uint64(0)
-	for step := uint64(1); ; step *= 2 {
+	for step := uint64(1); ; step *= 16 {
 		at := from + step
-		if at < from {
+		if at < from || step == 0 {
 			at = math.MaxUint64
 		}
 		f, there, err := seek(at)
