@@ -186,7 +186,14 @@ func (j *Journal) clockOf(source uint32) *clock {
 	return c
 }
 
-// recoverTail compares what the head file and the index know with what the journal has, and writes down what is gone.
+// Torn reports whether acknowledged records are gone from the journal's end: the head file, or an index that applied all up to knownTo,
+// knows of them.
+func (j *Journal) Torn(knownTo uint64) bool {
+	return max(knownTo, readHead(j.opts.FS, j.dir, j.id)) > j.Durable()
+}
+
+// recoverTail compares what the head file and the index know with what the journal has, and writes down what is gone. That may have told
+// that a master changes things without an event, which would be true of all its epoch (R11).
 func (j *Journal) recoverTail(knownTo uint64) error {
 	last := j.next - 1
 	known := max(knownTo, readHead(j.opts.FS, j.dir, j.id))
@@ -197,13 +204,16 @@ func (j *Journal) recoverTail(knownTo uint64) error {
 		"first_missing_offset", last+1, "last_missing_offset", known)
 	j.next = known + 1
 	g := j.NewGroup()
-	lost := Lost{First: last + 1, Last: known}
 	for _, s := range j.Sources() {
 		p, err := j.Position(s.ID)
 		if err != nil {
 			return err
 		}
 		h := tailLostHeader(s.ID, &p)
+		lost := Lost{First: last + 1, Last: known}
+		if len(s.Masters) > 0 {
+			lost.Also = []LostOf{{s.ID, h.Epoch}}
+		}
 		g.Add(&h, [][]byte{lost.Frame()})
 	}
 	if err := g.Commit(); err != nil {

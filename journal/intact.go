@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -61,13 +60,13 @@ func examine(dir, path string, o Options) (*survey, error) {
 	}
 	if named {
 		tail, err := pebblefile.CheckManifest(ctx, o.FS, o.FS.PathJoin(path, manifest))
+		if err == nil && tail.Records < pebblefile.ManifestBegins && s.count(pebblefile.Table) > 0 {
+			return nil, fmt.Errorf("%s: %w", path, &CorruptError{What: fmt.Sprintf("%s is cut short behind its first %d bytes; nothing was changed", manifest, tail.End)})
+		}
 		if err == nil && !tail.Clean {
 			err = fmt.Errorf("%s cannot be read behind its first %d bytes", manifest, tail.End)
 		}
 		s.manifest = err
-		if tail.Records < pebblefile.ManifestBegins && s.count(pebblefile.Table) > 0 && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s: %w", path, &CorruptError{What: fmt.Sprintf("%s is cut short behind its first %d bytes; nothing was changed", manifest, tail.End)})
-		}
 	}
 	return s, nil
 }

@@ -57,7 +57,9 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 	if a.Journal, err = journal.OpenReadOnly(dir, journal.Options{FS: o.FS, Log: o.Log}); err != nil {
 		return nil, a.failed(err)
 	}
-	if !index.Current(a.Journal, index.Options{FS: o.FS}) {
+	if torn, err := a.torn(o); err != nil {
+		return nil, a.failed(err)
+	} else if !torn && !index.Current(a.Journal, index.Options{FS: o.FS}) {
 		if err := index.Newer(dir, index.Options{FS: o.FS}); err != nil {
 			return nil, a.failed(err)
 		}
@@ -73,6 +75,25 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 		return nil, a.failed(err)
 	}
 	return a, nil
+}
+
+// torn reports whether acknowledged records are gone from the journal's end. Then the journal becomes, in memory, what the next recorder will
+// make of it: with the loss written down, and with what that puts in doubt.
+func (a *AtRest) torn(o Options) (bool, error) {
+	known := index.KnownTo(a.dir, index.Options{FS: o.FS})
+	if !a.Journal.Torn(known) {
+		return false, nil
+	}
+	err := a.Journal.Close()
+	a.Journal = nil
+	if err != nil {
+		return false, err
+	}
+	jo := journal.Options{FS: datadir.Overlay(o.FS), NoSealer: true} // its log would say again what was said
+	if a.Journal, err = journal.Open(a.dir, nil, known, jo); err != nil {
+		return false, fmt.Errorf("opening a journal whose end is lost: %w", err)
+	}
+	return true, nil
 }
 
 // share takes the reader's lock and sees whether a writer is there.

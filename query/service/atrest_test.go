@@ -258,3 +258,48 @@ func TestAtRestBesideAWriter(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAtRestWithoutItsEnd: where acknowledged records are gone, what they may have told is in doubt before a recorder writes that down, as it
+// is behind it: the master may change things without an event.
+func TestAtRestWithoutItsEnd(t *testing.T) {
+	w := newWorld(t, 1)
+	defer func() { w.must(errors.Join(w.x.Close(), w.j.Close())) }()
+	for range 20 {
+		w.some()
+	}
+	w.must(errors.Join(w.x.CatchUp(t.Context(), nil), w.x.Flush()))
+	last, torn := w.j.Durable(), w.left()
+	w.some()
+	w.awaitHead()
+	w.must(datadir.WriteFile(torn, dataDir, "head", readFile(t, w.fs, w.fs.PathJoin(dataDir, "head"))))
+
+	questions := w.questions(w.rng, 60)
+	ask := func(e *query.Engine) string {
+		got, err := e.Lookup(t.Context(), questions, query.When{Kind: query.AtOffset, Offset: last})
+		w.must(err)
+		for i := range got {
+			if read := got[i].Source == w.streams[1].source.Name; got[i].Silent != read {
+				t.Errorf("%v: silent: %v", got[i].Name, got[i].Silent)
+			}
+			got[i].AsOf.AgeMs = nil
+		}
+		b, err := json.Marshal(got)
+		w.must(err)
+		return string(b)
+	}
+	before := digest(t, torn)
+	a, err := service.OpenAtRest(t.Context(), dataDir, service.Options{FS: torn})
+	w.must(err)
+	atRest := ask(&a.Engine)
+	w.must(a.Close())
+	if digest(t, torn) != before {
+		t.Error("files were changed")
+	}
+	writer, err := service.OpenForWriting(t.Context(), dataDir, "the test", service.Options{FS: torn})
+	w.must(err)
+	w.must(writer.Index.CatchUp(t.Context(), nil))
+	if got := ask(&query.Engine{Journal: writer.Journal, Index: writer.Index}); got != atRest {
+		t.Errorf("at rest %s\na writer %s", atRest, got)
+	}
+	w.must(writer.Close())
+}

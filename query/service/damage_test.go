@@ -322,7 +322,7 @@ func (d *damaged) writer(i int, h harm, fs *vfs.MemFS) {
 
 // repair repairs the directory, and checks the new one.
 func (d *damaged) repair(i int, h harm, fs *vfs.MemFS) {
-	before := d.digest(fs)
+	before := digest(d.t, fs)
 	r, err := service.Repair(d.t.Context(), dataDir, "repaired", service.RepairOptions{Options: service.Options{FS: fs}, IgnoreGate: true})
 	if err != nil && strings.Contains(err.Error(), "no record of this journal can be read") && d.records(fs) == "" {
 		d.count(h.kind, "nothing left") // all that a pruned journal has may be in one table
@@ -332,7 +332,7 @@ func (d *damaged) repair(i int, h harm, fs *vfs.MemFS) {
 		d.t.Errorf("%d, %v: repair: %v", i, h, err)
 		return
 	}
-	if d.digest(fs) != before {
+	if digest(d.t, fs) != before {
 		d.t.Errorf("%d, %v: repair changed the damaged directory", i, h)
 	}
 	if r.Lost > 0 {
@@ -358,7 +358,8 @@ func (d *damaged) repair(i int, h harm, fs *vfs.MemFS) {
 }
 
 // digest is the sum of all files of the directory, and their names.
-func (d *damaged) digest(fs *vfs.MemFS) string {
+func digest(t *testing.T, fs *vfs.MemFS) string {
+	t.Helper()
 	out := sha256.New()
 	for _, sub := range []string{"", "journal", "index"} {
 		names, err := fs.List(fs.PathJoin(dataDir, sub))
@@ -369,7 +370,7 @@ func (d *damaged) digest(fs *vfs.MemFS) string {
 		for _, name := range names {
 			path := fs.PathJoin(dataDir, sub, name)
 			if info, err := fs.Stat(path); err == nil && !info.IsDir() {
-				fmt.Fprintf(out, "%s %s\n", path, readFile(d.t, fs, path))
+				fmt.Fprintf(out, "%s %s\n", path, readFile(t, fs, path))
 			}
 		}
 	}

@@ -91,12 +91,8 @@ func (w *world) atRest() *vfs.MemFS {
 	}
 	w.must(w.x.CatchUp(w.t.Context(), nil))
 	w.must(w.x.Flush())
-	for end := time.Now().Add(time.Minute); w.head() != w.j.Durable(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatal("the head file does not follow")
-		}
-	}
-	left := w.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: w.rng}) // at one moment, whatever is compacted meanwhile
+	w.awaitHead()
+	left := w.left()
 	w.must(w.x.Close())
 	w.must(w.j.Close())
 	return left
@@ -139,6 +135,20 @@ func (w *world) share() float64 {
 		done, all = done+s.next, all+len(s.Records)
 	}
 	return float64(done) / float64(all)
+}
+
+// awaitHead waits until the head file knows all.
+func (w *world) awaitHead() {
+	for end := time.Now().Add(time.Minute); w.head() != w.j.Durable(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatal("the head file does not follow")
+		}
+	}
+}
+
+// left is the filesystem as it is at one moment, whatever is compacted meanwhile.
+func (w *world) left() *vfs.MemFS {
+	return w.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: w.rng})
 }
 
 func (w *world) head() uint64 {
