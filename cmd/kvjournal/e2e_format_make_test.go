@@ -4,9 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,24 +24,32 @@ import (
 	"github.com/kvjournal/kvjournal/query"
 )
 
-// TestMakeFormat makes the fixture of this program's format: once, when a format is new. KVJOURNAL_MAKE_FORMAT=1 does it.
+// TestMakeFormat makes a fixture: once, when a format is new, or a form of blocks. KVJOURNAL_MAKE_FORMAT is its name.
 func TestMakeFormat(t *testing.T) {
-	if os.Getenv("KVJOURNAL_MAKE_FORMAT") == "" {
+	name := os.Getenv("KVJOURNAL_MAKE_FORMAT")
+	if name == "" {
 		t.Skip("KVJOURNAL_MAKE_FORMAT is not set")
 	}
-	to := formatDir(datadir.Format)
+	to := fixtureDir(name)
 	if _, err := os.Stat(filepath.Join(to, fixtureData)); err == nil {
 		t.Fatalf("%s is there already; a fixture is never made again", to)
 	}
 	dir := filepath.Join(t.TempDir(), "data")
-	questions := fixtureQuestions
-	switch datadir.Format {
-	case datadir.FormatPruned:
-		dir = prunedLife(t)
-		questions = prunedQuestions
-	default:
+	var questions []fixtureAnswer
+	switch name {
+	case fixtureOf(datadir.FormatWhole):
 		liveLives(t, dir)
 		kvjournal(t, "import", "--dir", dir, "--source", "odd", oddCapture(t)).answered(t)
+		questions = fixtureQuestions(t, dir, "first", "silent", "lossy", "odd")
+	case fixtureOf(datadir.FormatPruned):
+		dir = prunedLife(t)
+		questions = prunedQuestions(t, dir)
+	case fixtureStarts:
+		kvjournal(t, "import", "--dir", dir, "--source", "grouped", groupedCapture(t)).answered(t)
+		kvjournal(t, "import", "--dir", dir, "--source", "odd", oddCapture(t)).answered(t)
+		questions = fixtureQuestions(t, dir, "grouped", "odd")
+	default:
+		t.Fatalf("no fixture is named %q", name)
 	}
 	data := archive(t, dir)
 
@@ -49,7 +59,7 @@ func TestMakeFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := json.NewEncoder(z)
-	for _, a := range questions(t, dir) {
+	for _, a := range questions {
 		lines := askFixture(t, dir, &a)
 		if slices.Contains(a.Args, "--raw") {
 			a.SHA256, lines = hashOf(lines), nil
@@ -185,8 +195,45 @@ func oddCapture(t *testing.T) string {
 	return path
 }
 
+// groupedCapture has keys that start with their group_id, or nearly, as those of engines do that store one object a layer, in batches of one
+// event and of many, with a loss between.
+func groupedCapture(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "grouped.kvcap")
+	c := newCapture(t, path)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range 300 {
+		start := fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
+		group := "g:" + start
+		n := 1
+		if i%3 == 0 {
+			n = 1 + rng.IntN(64)
+		}
+		var events []event.Fields
+		for k := range n {
+			e := stored(fmt.Sprintf("%s_%d", start, k), "cpu")
+			switch rng.IntN(20) {
+			case 0:
+				e.Key = start // all of it
+			case 1:
+				e.Key = "other_" + e.Key
+			case 2:
+				e.Type, e.Medium = event.Removed, "disk"
+			}
+			e.GroupID = &group
+			events = append(events, e)
+		}
+		c.batch(events...)
+		if i == 150 {
+			c.seq += 3 // dropped by the publisher's queue
+		}
+	}
+	c.close()
+	return path
+}
+
 // fixtureQuestions are what is asked of a fixture.
-func fixtureQuestions(t *testing.T, dir string) []fixtureAnswer {
+func fixtureQuestions(t *testing.T, dir string, sources ...string) []fixtureAnswer {
 	t.Helper()
 	last := stats(t, dir).DurableOffset
 	var offsets []uint64 // that are there: a tail was lost
@@ -201,7 +248,7 @@ func fixtureQuestions(t *testing.T, dir string) []fixtureAnswer {
 	}
 	part := func(k, n int) string { return fmt.Sprint("offset:", offsets[k*len(offsets)/n]) }
 	out := []fixtureAnswer{{Args: []string{"stats"}}, {Args: []string{"gaps"}}, {Args: []string{"log"}}, {Args: []string{"log", "--raw", "--to", fmt.Sprint("offset:", last)}, Past: true}}
-	for i, source := range []string{"first", "silent", "lossy", "odd"} {
+	for i, source := range sources {
 		some := []object{{"default", "never-seen"}}
 		for n, line := range kvjournal(t, "objects", "--dir", dir, "--source", source, "--state", "any", "--output", "json").answered(t) {
 			var name query.Question
@@ -221,7 +268,7 @@ func fixtureQuestions(t *testing.T, dir string) []fixtureAnswer {
 			out = append(out, fixtureAnswer{Args: []string{"lookup", "--stdin", "--at", at}, Stdin: sourced(t, source, some), Past: true})
 		}
 		for k := i; k < len(some); k += 17 {
-			if key := some[k].key; utf8.ValidString(key) && !strings.Contains(key, "\x00") { // what an argument, and JSON, can hold
+			if both := some[k].tenant + some[k].key; utf8.ValidString(both) && !strings.Contains(both, "\x00") { // what an argument, and JSON, can hold
 				out = append(out, fixtureAnswer{Args: []string{"history", "--source", source, "--tenant", some[k].tenant, "--", some[k].key}, Past: true})
 			}
 		}

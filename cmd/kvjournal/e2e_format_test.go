@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -26,9 +25,18 @@ import (
 // N left, answers.jsonl.gz what that program answered about it. Every later program opens it and answers the same, or more:
 // fields may be added. README.md there says how they were made.
 
-func formatDir(format int) string {
-	return filepath.Join("..", "..", "testdata", fmt.Sprint("format", format))
-}
+// fixtures are all of them, by their folder: one for each format, and for each form of blocks that came later without a format of its own.
+var fixtures = []struct {
+	name   string
+	format int
+}{{fixtureOf(datadir.FormatWhole), datadir.FormatWhole}, {fixtureOf(datadir.FormatPruned), datadir.FormatPruned}, {fixtureStarts, datadir.FormatWhole}}
+
+func fixtureOf(format int) string { return fmt.Sprint("format", format) }
+
+// fixtureStarts has blocks of keys that start with their group_id.
+const fixtureStarts = "format1-starts"
+
+func fixtureDir(name string) string { return filepath.Join("..", "..", "testdata", name) }
 
 const (
 	fixtureData    = "data.tar.gz"
@@ -51,9 +59,9 @@ func hashOf(lines []string) string {
 }
 
 // openFixture opens a compressed file of a fixture, until the test ends.
-func openFixture(t *testing.T, format int, name string) io.Reader {
+func openFixture(t *testing.T, fixture, name string) io.Reader {
 	t.Helper()
-	f, err := os.Open(filepath.Join(formatDir(format), name))
+	f, err := os.Open(filepath.Join(fixtureDir(fixture), name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +74,10 @@ func openFixture(t *testing.T, format int, name string) io.Reader {
 }
 
 // unpack writes a fixture's data directory, and returns where.
-func unpack(t *testing.T, format int) string {
+func unpack(t *testing.T, fixture string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	z := openFixture(t, format, fixtureData)
+	z := openFixture(t, fixture, fixtureData)
 	for in := tar.NewReader(z); ; {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -92,9 +100,9 @@ func unpack(t *testing.T, format int) string {
 	}
 }
 
-func readAnswers(t *testing.T, format int) (out []fixtureAnswer) {
+func readAnswers(t *testing.T, fixture string) (out []fixtureAnswer) {
 	t.Helper()
-	z := openFixture(t, format, fixtureAnswers)
+	z := openFixture(t, fixture, fixtureAnswers)
 	for in := json.NewDecoder(bufio.NewReader(z)); ; {
 		var a fixtureAnswer
 		err := in.Decode(&a)
@@ -192,15 +200,15 @@ func sameAsThen(t *testing.T, what, dir string, answers []fixtureAnswer) {
 // backed up, restored and written to, and what was answered about the past then still holds.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	for format := 1; format <= datadir.Format; format++ {
-		t.Run(strconv.Itoa(format), func(t *testing.T) {
-			answers := readAnswers(t, format)
+	for _, fixture := range fixtures {
+		t.Run(fixture.name, func(t *testing.T) {
+			answers := readAnswers(t, fixture.name)
 			if len(answers) < 10 {
 				t.Fatalf("only %d answers", len(answers))
 			}
-			dir := unpack(t, format)
+			dir := unpack(t, fixture.name)
 			sameAsThen(t, "as it lies there", dir, answers)
-			if v, err := datadir.Version(vfs.Default, dir); v != format || err != nil {
+			if v, err := datadir.Version(vfs.Default, dir); v != fixture.format || err != nil {
 				t.Errorf("a reader raised the gate to %d, %v", v, err)
 			}
 			tmp := t.TempDir()
@@ -259,7 +267,7 @@ func TestFormatComparison(t *testing.T) {
 // A directory of a newer format, and of one whose index is newer, is refused by every command, with what to do.
 func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
-	dir := unpack(t, datadir.Format)
+	dir := unpack(t, fixtureOf(datadir.Format))
 	if err := os.WriteFile(filepath.Join(dir, "KVJOURNAL"), fmt.Appendf(nil, "kvjournal data directory, format %d\n", datadir.Format+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
