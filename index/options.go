@@ -99,6 +99,9 @@ func (o Options) written() (out []*pebble.Options) {
 	return out
 }
 
+// DefaultObjectCache is Options.ObjectCache where none is given, in bytes.
+const DefaultObjectCache = 64 << 20
+
 // Options of an index. The zero value is right for a program that records.
 type Options struct {
 	// FS holds all files. nil: the operating system's.
@@ -153,7 +156,7 @@ func (o Options) withDefaults() Options {
 		o.CacheSize = 64 << 20
 	}
 	if o.ObjectCache == 0 {
-		o.ObjectCache = 64 << 20
+		o.ObjectCache = DefaultObjectCache
 	}
 	if o.MemTableSize == 0 {
 		o.MemTableSize = 32 << 20

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 	"github.com/kvjournal/kvjournal/query/httpapi"
 	"github.com/kvjournal/kvjournal/query/service"
@@ -139,7 +140,8 @@ func (f *recordFlags) readMaster() error {
 	return nil
 }
 
-// memoryLimit is what the Go runtime may hold before it collects harder; Pebble's caches and memtables lie beside it.
+// memoryLimit is what the Go runtime may hold before it collects harder, with the default object cache; Pebble's caches and memtables lie
+// beside it.
 const memoryLimit = 160 << 20
 
 // readingMemory is what a reading of a master with a million objects holds beside that. Within the other limit it made the runtime
@@ -153,7 +155,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 		ctx, cancel = context.WithTimeout(ctx, f.duration)
 		defer cancel()
 	}
-	limit := memoryLimit + f.bufferMiB<<20
+	limit := memoryLimit + f.bufferMiB<<20 + max(0, f.bounds.objectsMiB<<20-index.DefaultObjectCache)
 	for _, c := range sources {
 		if len(c.Masters) > 0 {
 			limit += readingMemory
@@ -168,7 +170,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, sources []service.SourceConfi
 		Dir: f.dir, Sources: sources, Log: log, Recorder: f.bounds.options(f.bufferMiB << 20), Master: f.master,
 		MinFree:   minFree,
 		Retention: retention,
-		Listen:    listen, ReadyLag: f.readyLag,
+		Listen:    listen, ReadyLag: f.readyLag, ObjectCache: f.bounds.objectCache(),
 	})
 	if err != nil {
 		return err

@@ -46,6 +46,8 @@ type Config struct {
 	Listen httpapi.Listen
 	// ReadyLag is how many records the index may be behind for the service to call itself ready. 0: DefaultReadyLag.
 	ReadyLag uint64
+	// ObjectCache is index.Options.ObjectCache.
+	ObjectCache int64
 	// FS; nil: the operating system's.
 	FS  vfs.FS
 	Log *slog.Logger
@@ -66,6 +68,7 @@ type Service struct {
 	masters   []*masters
 	recorded  []journal.Source
 	readyLag  uint64
+	objects   int64 // index.Options.ObjectCache
 	metrics   *metrics
 	address   net.Addr // where others are answered, nil: nowhere
 
@@ -109,6 +112,7 @@ func Record(ctx context.Context, c Config) (*Service, error) {
 	}}
 	s := &Service{log: c.Log, begun: time.Now(), fs: c.FS, minFree: c.MinFree, roomEvery: c.Recorder.Room.Every, dir: c.Dir, opened: make(chan struct{}), wounds: make(chan wounded, 1), done: make(chan struct{})}
 	s.metrics = newMetrics(s)
+	s.objects = c.ObjectCache
 	s.readyLag = cmp.Or(c.ReadyLag, DefaultReadyLag)
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	var err error
@@ -204,7 +208,7 @@ func (s *Service) keepIndex(ctx context.Context) {
 	}
 	x, err := openIndex(s.journal, index.Options{
 		FS: s.fs, Log: s.log, Cache: s.cache, Pause: s.leaveToReceiver, Damaged: s.damaged, RoomUntil: s.ctx.Done(), RoomEvery: s.roomEvery,
-		ReclaimPatience: reclaimPatience,
+		ReclaimPatience: reclaimPatience, ObjectCache: s.objects,
 	})
 	if err != nil {
 		failed(err)
