@@ -33,6 +33,8 @@ type clock struct {
 	highest int64
 	// spans are the newest ones, oldest first: those not written yet, or the newest of the database.
 	spans []span
+	// bottom: the database has no span below these.
+	bottom bool
 	// dropped are the keys (lo) of spans that were swallowed since the last write.
 	dropped []int64
 	dirty   bool
@@ -51,9 +53,12 @@ func (c *clock) see(t int64, offset uint64, older func(below int64) (span, bool)
 		var top span
 		if n := len(c.spans); n > 0 {
 			top = c.spans[n-1]
+		} else if c.bottom {
+			break
 		} else if s, ok := older(below); ok {
 			top = s
 		} else {
+			c.bottom = true
 			break
 		}
 		if top.hi < now.lo {
@@ -89,7 +94,11 @@ func (c *clock) write(b *pebble.Batch, source uint32) error {
 		}
 	}
 	c.dropped = c.dropped[:0]
-	c.spans = append(c.spans[:0], c.spans[len(c.spans)-1])
+	// With the one below the newest, a clock that stays behind asks the database for nothing.
+	if n := len(c.spans); n > 2 {
+		c.spans = append(c.spans[:0], c.spans[n-2:]...)
+		c.bottom = false
+	}
 	c.dirty = false
 	return nil
 }

@@ -178,3 +178,32 @@ func TestMomentsAreKept(t *testing.T) {
 		t.Fatal("no moment was kept")
 	}
 }
+
+// TestClockStaysBehind: a clock that was set back is behind for as many messages as it takes; the database is not asked for each.
+func TestClockStaysBehind(t *testing.T) {
+	j := mustOpen(t, testOptions(vfs.NewMem()), 0)
+	defer mustClose(t, j)
+	for _, older := range []bool{false, true} {
+		asked := 0
+		c := clock{has: true, highest: 10_000}
+		for i := range int64(1000) {
+			c.see(5000+i, uint64(i), func(below int64) (span, bool) {
+				asked++
+				return span{lo: 10, hi: 20, last: 1}, older && below > 10
+			})
+			if i%10 != 0 {
+				continue
+			}
+			b := j.db.NewBatch()
+			if err := errors.Join(c.write(b, 1), b.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked > 1 {
+			t.Errorf("older spans: %v: asked %d times", older, asked)
+		}
+		if newest := c.spans[len(c.spans)-1]; newest != (span{lo: 5000, hi: 10_000, last: 999}) {
+			t.Errorf("older spans: %v: %+v", older, newest)
+		}
+	}
+}
