@@ -57,7 +57,7 @@ function waiting(node, what) {
   }, 250);
   return {
     progress: (done, total) => {
-      line.textContent = total ? `${what}: ${Math.round((100 * done) / total)} % of ${number(total)}` : `${what} …`;
+      line.textContent = total ? `${what}: ${Math.round((100 * done) / total)} %${total < 1000 ? '' : ` of ${number(total)}`}` : `${what} …`;
     },
     end: () => {
       clearTimeout(timer);
