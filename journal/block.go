@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -214,7 +215,11 @@ func (b *Block) load() error {
 	if b.loaded {
 		return nil
 	}
-	p, err := pack.Unpack(b.payload[:0], b.stored, int(b.rawLen), b.codec.dec)
+	payload := b.payload[:0]
+	if b.rawLen <= maxBlockRaw {
+		payload = slices.Grow(payload, int(b.rawLen))
+	}
+	p, err := pack.Unpack(payload, b.stored, int(b.rawLen), b.codec.dec)
 	if err != nil {
 		return &CorruptError{Offset: b.First, What: "payload: " + err.Error()}
 	}

@@ -145,9 +145,10 @@ func (j *Journal) merge(r run, sealedTo uint64) error {
 	var seq [8]byte
 	var part blockRows
 	highest := map[uint32]int64{}
+	var b *Block
 	for _, first := range r.blocks {
-		b, err := j.blockAt(nil, first)
-		if err != nil {
+		var err error
+		if b, err = j.blockAt(b, first); err != nil {
 			return err
 		}
 		if b.First != first {
@@ -232,10 +233,11 @@ func (j *Journal) sameRecords(stored []byte, r run) error {
 	}
 	var seqA, seqB [8]byte
 	var a, b [][]byte
+	var src *Block
 	k := 0
 	for _, first := range r.blocks {
-		src, err := j.blockAt(nil, first)
-		if err != nil {
+		var err error
+		if src, err = j.blockAt(src, first); err != nil {
 			return err
 		}
 		for i := range src.Len() {
