@@ -84,6 +84,7 @@ type whyFacts struct {
 	// mark is the newest mark at the moment, nil: none; markAt is its line, as history has it.
 	mark   *MarkOut
 	markAt WhyLine
+	older  whyOlder
 	// nextGap is what is missing directly behind the moment, where that is why nothing is proven there.
 	nextGap *GapOut
 	// severalScopes: the object was never seen, and the answer is over several sources or backends.
@@ -240,7 +241,7 @@ func (a *asked) facts(p *historyOf, w When) (*whyFacts, error) {
 		}
 	}
 	if m.hasMark {
-		return f, p.markFacts(f, &m.mark)
+		return f, errors.Join(p.markFacts(f, &m.mark), p.olderFacts(f, &m.mark))
 	}
 	return f, nil
 }

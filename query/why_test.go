@@ -183,6 +183,11 @@ func TestTellWhy(t *testing.T) {
 	tell("in the shadow of a loss", f.decided(whyMedium{name: "cpu", newest: someEvidence(12, true), stored: someEvidence(12, true)}, nothing))
 	tell("behind a loss, confirmed", f.decided(whyMedium{name: "cpu", newest: someEvidence(13, true), stored: someEvidence(13, true)}, nothing))
 
+	for _, m := range []index.Mark{{From: 9, Cause: continuity.PublisherQueue}, {From: 8, Cause: continuity.PublisherRestart, HasTime: true, Time: whyTime + 8000}, {From: 6, Cause: continuity.PublisherQueue}} {
+		f.older.add(&m)
+	}
+	tell("behind losses, a restart among them", f.decided(stored, nothing))
+
 	f = someFacts()
 	f.when = When{Kind: AtTime, Ms: whyTime + 20_500}
 	f.m.unproven = &Doubt{Cause: "publisher_queue", Offset: 21}

@@ -17,10 +17,10 @@ func (t *whyTeller) wrongIf() {
 		for _, name := range c.media {
 			if slices.Contains(c.present, name) {
 				if text.present != "" {
-					add("%s: it may be absent, if %s; else it is present.", name, text.present)
+					add("%s: it may be absent, if %s; %s.", name, text.present, t.elseSo(Present))
 				}
 			} else if text.absent != "" {
-				add("%s: it may be present, if %s; else it is absent.", name, text.absent)
+				add("%s: it may be present, if %s; %s.", name, text.absent, t.elseSo(Absent))
 			}
 		}
 	}

@@ -248,6 +248,7 @@ func (t *whyTeller) doubts() {
 	case f.answer.Certainty == Confirmed && f.mark == nil && !f.severalScopes:
 		t.say("Nothing casts doubt on that: no mark of the source lies before the moment, so nothing is known to be missing.")
 	}
+	t.tellOlder()
 	t.tellUnread()
 	if f.answer.Silent && !silent {
 		t.say("The master of this epoch (%d) is known to change things without an event: that it has something is confirmed by a reading of it only, for the moment of the reading.", f.m.epoch)
