@@ -262,6 +262,7 @@ func (s *soak) finish(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	write("record.log", []byte(s.rec.talk.String()))
 	write("soak.json", append(line, '\n'))
 	write("soak.svg", s.charts())
 	t.Logf("%s", line)
