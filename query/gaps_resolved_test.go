@@ -166,7 +166,7 @@ func TestGapsAttribution(t *testing.T) {
 	s.send(0, true, "a")
 	loss(5, false, &want{"publisher_queue", 5, true, "which explains all 5 missing numbers; make"})
 	s.poll(count(1, 0), count(4, 5))
-	loss(5, false, &want{"publisher_queue", 3, false, "explains 3 of all 5 missing numbers only"})
+	loss(5, false, &want{"publisher_queue", 3, false, "explains only 3 of the 5 missing numbers; make"})
 	s.poll(count(4, 5), count(6, 8))
 	loss(4, true, &want{"transport", 0, false, "dropped nothing meanwhile (dropped_events stayed at 8); raise the ZMQ send high-water mark on master-7"})
 	s.poll(count(6, 8), count(12, 8))

@@ -175,6 +175,7 @@ func (s *Service) prepare(c Config, sources []journal.Source) error {
 	indexing, stopIndexing := context.WithCancel(context.Background())
 	s.work.Go(func() { s.keepIndex(indexing) })
 	s.work.Go(func() { s.keepPruned(s.ctx, c.Retention) })
+	s.work.Go(func() { s.keepTellingLosses(indexing) })
 	for _, m := range s.masters {
 		m.start(s.ctx, s)
 	}
