@@ -89,7 +89,11 @@ func TestStoppedRecorder(t *testing.T) {
 	for _, command := range []string{"stats", "gaps"} {
 		kvjournal(t, command, "--dir", dir).told(t, 1, "kvjournal record, process ", "since ", "does not answer", "kill -CONT", "restart")
 	}
+	follower := start(t, kvjournalBinary, "log", "--follow", "--dir", dir)
+	eventually(t, "the follower waits", func() bool { return strings.Contains(follower.talk.String(), "waiting for it") })
 	rec.signal(t, syscall.SIGCONT)
+	eventually(t, "the follower goes on", func() bool { return strings.Contains(follower.out.String(), "recorder started") })
+	follower.stop(t)
 	stats(t, dir)
 	rec.stop(t)
 }
