@@ -80,6 +80,9 @@ func ParseWhen(s string, now time.Time) (When, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
+		t, err = time.Parse(time.DateTime, s) // as tables have it, in UTC, with or without a fraction
+	}
+	if err != nil {
 		return bad("not a moment")
 	}
 	return When{Kind: AtTime, Ms: t.UnixMilli()}, nil

@@ -13,6 +13,8 @@ type asking struct {
 	dir, output string
 	params      []param
 	fixed       url.Values // parameters that are no flags
+	// nothing is what to say to a person of an answer without a line; nil: the table says it.
+	nothing func(*target) (string, error)
 }
 
 // param is a flag and the parameter it becomes if it was given.
@@ -90,8 +92,27 @@ func (a *asking) values() url.Values {
 // ask asks the question of that name and prints each JSON line as it is, or, for people, through table; what says what is
 // being done where that takes long.
 func (a *asking) ask(name, what string, table func(printer) (show func([]byte) error, end func())) error {
-	return printAnswer(a.cmd, a.dir, a.output, table, func(t *target, show func([]byte) error) error {
-		if err := t.question(a.cmd.Context(), name, a.values(), what, show); err != nil {
+	adviseOnMoments(a.cmd)
+	say := ""
+	shown := func(out printer) (func([]byte) error, func()) {
+		show, end := table(out)
+		return show, func() {
+			end()
+			if say != "" {
+				out.say(say)
+			}
+		}
+	}
+	return printAnswer(a.cmd, a.dir, a.output, shown, func(t *target, show func([]byte) error) error {
+		any := false
+		err := t.question(a.cmd.Context(), name, a.values(), what, func(line []byte) error {
+			any = true
+			return show(line)
+		})
+		if err == nil && !any && a.nothing != nil && a.output == "table" {
+			say, err = a.nothing(t)
+		}
+		if err != nil {
 			return err
 		}
 		return a.noteHorizon(t, name)

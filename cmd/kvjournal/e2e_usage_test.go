@@ -122,7 +122,7 @@ func TestFailures(t *testing.T) {
 	}
 	each(asking, missing, "no kvjournal data", "--dir")
 	each(asking, empty, "no kvjournal data")
-	each(append(asking, writing...), foreign, "not a kvjournal data directory", "letter.txt", "--dir")
+	each(append(asking, writing...), foreign, "not a kvjournal data directory", "letter.txt", "give --dir the directory of a recorder", "an empty or a new one")
 	each(append(asking, writing...), newer, "newer", "format 99", "use the newer program")
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("a question made the directory")

@@ -85,6 +85,7 @@ The causes, and what to do:
 			if summary, err := cmd.Flags().GetBool("summary"); err == nil && summary {
 				table = gapSummaryTable
 			}
+			a.nothing = a.sayNothingLost
 			return a.ask("gaps", "counting objects in doubt", table)
 		},
 	}
@@ -134,11 +135,9 @@ func gapTable(out printer) (show func([]byte) error, end func()) {
 		return nil
 	}
 	end = func() {
-		if n == 0 {
-			out.row(nil, "No loss was seen.")
-			return
+		if n > 0 {
+			adviseOn(out, causes)
 		}
-		adviseOn(out, causes)
 	}
 	return show, end
 }
@@ -278,11 +277,9 @@ func gapSummaryTable(out printer) (show func([]byte) error, end func()) {
 		return nil
 	}
 	end = func() {
-		if len(causes) == 0 {
-			out.row(nil, "No loss was seen.")
-			return
+		if len(causes) > 0 {
+			adviseOn(out, causes)
 		}
-		adviseOn(out, causes)
 	}
 	return show, end
 }

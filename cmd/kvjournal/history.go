@@ -127,13 +127,10 @@ func (h *historyShow) showNote(n *query.HistoryNote) {
 		}
 	case query.NoteNever:
 		h.out.row(nil, "No event that was recorded ever named this object.")
-		for i, e := range n.Elsewhere {
-			if i == 0 {
-				h.out.row(nil, "The key was seen elsewhere; ask with:")
-			}
-			h.out.row(nil, fmt.Sprintf("  --source %s --backend %s --tenant %s", shellQuote(e.Source), shellQuote(string(e.Backend)), shellQuote(string(e.Tenant))))
-		}
-		if len(n.Elsewhere) == 0 {
+		elsewhereRows(h.out, n.Elsewhere)
+		if hint := cutKeyHint(n.Key); hint != "" {
+			h.out.say(hint)
+		} else if len(n.Elsewhere) == 0 {
 			h.out.say("Look at the key's spelling (a key of any bytes goes in with --base64), at --tenant, and at `kvjournal gaps`: an event that was lost may have named it.")
 		}
 	}

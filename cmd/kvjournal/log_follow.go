@@ -73,11 +73,12 @@ func (a *asking) follow(ctx context.Context, table func(printer) (func([]byte) e
 var errLimit = errors.New("as many lines as were asked for")
 
 func (f *follower) run(ctx context.Context) error {
-	for said := false; ; {
+	for said, silence := false, false; ; {
 		before := f.head()
 		live, err := f.ask(ctx)
 		var gone *httpapi.GoneError
 		var busy *service.LiveError
+		var silent *silentError
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -87,8 +88,14 @@ func (f *follower) run(ctx context.Context) error {
 			}
 			said = true
 			err = f.await(ctx, before)
+		case errors.As(err, &silent):
+			if !silence {
+				fmt.Fprintf(os.Stderr, "%v; waiting for it (Ctrl-C ends)\n", silent)
+			}
+			silence = true
+			err = pause.For(ctx, followPause)
 		case err == nil, errors.As(err, &gone), errors.As(err, &busy):
-			said = false
+			said, silence = false, false
 			err = pause.For(ctx, followPause)
 		}
 		if err != nil {

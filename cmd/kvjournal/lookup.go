@@ -72,9 +72,21 @@ func runLookup(cmd *cobra.Command, args []string, f *lookupFlags) error {
 	defer t.Close()
 	out := newPrinter(cmd.OutOrStdout())
 	defer out.Flush()
+	adviseOnMoments(cmd)
 	show := out.line
 	if f.output == "table" {
 		show = answerTable(out)
+	}
+	unknown := false // no event ever named the last object
+	if table := show; f.output == "table" && len(args) == 1 {
+		show = func(line []byte) error {
+			var a query.Answer
+			if err := json.Unmarshal(line, &a); err != nil {
+				return err
+			}
+			unknown = unheard(&a)
+			return table(line)
+		}
 	}
 	ask := func(questions []query.Question) error {
 		for i := range questions {
@@ -105,7 +117,10 @@ func runLookup(cmd *cobra.Command, args []string, f *lookupFlags) error {
 			}
 		}
 	}
-	return ask(questions)
+	if err := ask(questions); err != nil || !unknown {
+		return err
+	}
+	return t.elsewhere(cmd, out, &questions[0])
 }
 
 func eachQuestion(ctx context.Context, in io.Reader, ask func([]query.Question) error) error {
@@ -153,6 +168,9 @@ func answerTable(out printer) func([]byte) error {
 				}
 				out.row(widths, append(cells, shorten(why, tableWidth-62))...)
 			}
+		}
+		if hint := cutKeyHint(a.Key); hint != "" && unheard(&a) {
+			item(out, "", hint)
 		}
 		where, when := asOf(&a)
 		if columns(where)+columns(when)+4 <= tableWidth {

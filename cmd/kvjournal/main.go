@@ -59,7 +59,7 @@ index of which object was readable on which medium, and answers what was where, 
 marked "confirmed" is never wrong about what the publisher had announced by the moment it names.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          usageArgs(cobra.NoArgs),
+		Args:          noCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	profileFlags(root)

@@ -104,7 +104,7 @@ func TestNearest(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		d    int
-	}{{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"buffer", "bufer", 1}, {"keep", "kepe", 2}, {"dir", "endpoint", 6}, {"same", "same", 0}} {
+	}{{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"buffer", "bufer", 1}, {"keep", "kepe", 1}, {"from", "form", 1}, {"abcd", "badc", 2}, {"dir", "endpoint", 6}, {"same", "same", 0}} {
 		if d := editDistance(c.a, c.b); d != c.d || editDistance(c.b, c.a) != d {
 			t.Errorf("%q, %q: %d, want %d", c.a, c.b, d, c.d)
 		}

@@ -43,9 +43,12 @@ func openTarget(ctx context.Context, dir string) (*target, error) {
 		if !errors.As(err, &live) {
 			return nil, err
 		}
-		socket, err := service.FindSocket(ctx, dir, socketPatience)
+		recorder, err := clientOf(ctx, dir, live, socketPatience)
 		if err == nil {
-			return &target{dir: dir, live: httpapi.NewClient(socket)}, nil
+			return &target{dir: dir, live: recorder}, nil
+		}
+		if silent := (*silentError)(nil); errors.As(err, &silent) {
+			return nil, err
 		}
 		if ctx.Err() != nil || time.Now().After(deadline) {
 			return nil, fmt.Errorf("%w (%w)", live, err)
@@ -55,11 +58,25 @@ func openTarget(ctx context.Context, dir string) (*target, error) {
 
 // recorderOf is the recorder that a command met which began on the directory at rest.
 func recorderOf(ctx context.Context, dir string, live *service.LiveError) (*httpapi.Client, error) {
-	socket, err := service.FindSocket(ctx, dir, startPatience)
-	if err != nil {
+	recorder, err := clientOf(ctx, dir, live, startPatience)
+	if silent := (*silentError)(nil); err != nil && !errors.As(err, &silent) {
 		return nil, fmt.Errorf("%w (%w)", live, err)
 	}
-	return httpapi.NewClient(socket), nil
+	return recorder, err
+}
+
+// clientOf returns a client of the recorder that has the directory, which has given a sign of life; patience is for its socket.
+func clientOf(ctx context.Context, dir string, live *service.LiveError, patience time.Duration) (*httpapi.Client, error) {
+	socket, err := service.FindSocket(ctx, dir, patience)
+	if err != nil {
+		return nil, err
+	}
+	c := httpapi.NewClient(socket)
+	if err := signOfLife(ctx, c, live.Who, signPatience); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 func (t *target) Close() error {

@@ -63,6 +63,9 @@ func whyTable(out printer, dir string) (show func([]byte) error, end func()) {
 		for _, s := range w.Story {
 			item(out, "", s.Text)
 		}
+		if hint := cutKeyHint(w.Key); hint != "" && unheard(w.Answer) {
+			item(out, "", hint)
+		}
 		if len(w.WrongIf) > 0 {
 			out.row(nil)
 			out.row(nil, "What could make it otherwise:")

@@ -69,7 +69,7 @@ func version(fs vfs.FS, dir string, newest int) (int, error) {
 		if slices.Contains(names, unfinishedFile) {
 			return 0, fmt.Errorf("%s: %w: a restore into it did not end; run it again, or remove the directory", dir, ErrForeign)
 		}
-		return 0, fmt.Errorf("%s: %w: it holds %s but no %s file; give --dir an empty or a new directory", dir, ErrForeign, sample(names), gateFile)
+		return 0, fmt.Errorf("%s: %w: it holds %s but no %s file; give --dir the directory of a recorder, or, to write to, an empty or a new one", dir, ErrForeign, sample(names), gateFile)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, 256))

@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kvjournal/kvjournal/query"
@@ -55,7 +57,11 @@ func (p *params) when(name string, now time.Time) query.When {
 
 // span reads from and to.
 func (p *params) span(now time.Time) query.Span {
-	return query.Span{From: p.when("from", now), To: p.when("to", now)}
+	s := query.Span{From: p.when("from", now), To: p.when("to", now)}
+	if err := s.Check(now); err != nil && p.wrong == nil {
+		p.wrong = err
+	}
+	return s
 }
 
 // where reads source, backend_id and tenant_id.
@@ -104,8 +110,18 @@ func (p *params) choice(name string, words ...string) string {
 			return s
 		}
 	}
-	p.bad("%s %q: use one of %q", name, s, words)
+	p.bad("%s %q: use %s", name, s, alternatives(words))
 	return words[0]
+}
+
+// alternatives writes words as a person does: "a, b or c". An empty one is that where nothing is given.
+func alternatives(words []string) string {
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // duration reads a duration like 5m; absent: 0.

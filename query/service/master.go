@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -189,6 +191,9 @@ func (s *Service) Reconcile(ctx context.Context, source string, r reconcile.Requ
 	}
 	switch len(with) {
 	case 0:
+		if names := s.recordedNames(); source != "" && !slices.Contains(names, source) {
+			return nil, &query.UsageError{Message: fmt.Sprintf("this recorder records no source %q; there is %s", source, strings.Join(names, ", "))}
+		}
 		return nil, &query.UsageError{Message: "no master is known to ask; give record --master http://HOST:9003, or name the source that has one with --source"}
 	case 1:
 		report, err := with[0].runner.Read(ctx, r)
@@ -214,4 +219,13 @@ func (s *Service) tail(ctx context.Context, source uint32) (since int64, offset 
 		err = nil // what comes meanwhile is not heard: nothing is proven
 	}
 	return since, offset, err
+}
+
+// recordedNames are the names of the sources that are recorded.
+func (s *Service) recordedNames() []string {
+	names := make([]string, len(s.recorded))
+	for i := range s.recorded {
+		names[i] = s.recorded[i].Name
+	}
+	return names
 }
