@@ -120,7 +120,7 @@ func TestNoAnswer(t *testing.T) {
 	b.until(`[...document.querySelectorAll('.panel .body')].every((p) => p.querySelector('.waiting')) && document.querySelectorAll('.panel').length === 4`)
 	b.has(".figures", "Asking")
 	close(begun)
-	b.until(`document.querySelector('.now .on') && document.querySelector('.losses')`)
+	b.until(`document.querySelector('.now .on') && document.querySelector('.losses') && document.querySelector('.chart svg')`)
 	b.has(".now .legend", "events a second, stored")
 
 	s.CloseClientConnections()
@@ -130,6 +130,9 @@ func TestNoAnswer(t *testing.T) {
 		t.Errorf("it is shown as if it were so now:\n%s", b.seen())
 	}
 	b.has(".figures", "as of")
+	if n := js[int](b, `document.querySelectorAll('.stale .losses, .stale .chart svg').length`); n != 2 {
+		t.Errorf("%d of what was known last are shown", n)
+	}
 
 	if l, err = net.Listen("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)

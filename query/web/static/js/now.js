@@ -50,6 +50,7 @@ export async function show({ root, signal }) {
     replace(figures, headline(last, null, true));
     replace(sources.body, sourceTable(last, null, true));
   };
+  const gone = (e) => fresh(false, e);
   const round = async () => {
     let stats;
     try {
@@ -67,15 +68,15 @@ export async function show({ root, signal }) {
     answers.push(last);
     if (answers.length > rateOver) answers.shift();
     const gaps = stats.sources.reduce((n, x) => n + x.gaps, 0);
-    if (gaps !== gapsShown && (await lastLosses(losses.body, stats, gaps, signal))) gapsShown = gaps;
+    if (gaps !== gapsShown && (await lastLosses(losses.body, stats, gaps, signal, gone))) gapsShown = gaps;
   };
 
-  const minuteOf = theMinute(recent, signal);
+  const minuteOf = theMinute(recent, signal, gone);
   await round();
   const unlessStale = (f) => () => (trouble ? undefined : f());
   again(round, refresh, signal);
   again(unlessStale(() => minuteOf(answers.at(-1)?.stats)), refresh, signal);
-  again(unlessStale(() => counts(doubts.body, signal)), 5 * refresh, signal);
+  again(unlessStale(() => counts(doubts.body, signal, gone)), 5 * refresh, signal);
   // The figures may rest long: whether anybody is there is asked beside them.
   again(async () => {
     const ok = await alive(signal);
@@ -147,7 +148,7 @@ function sourceTable({ stats, at }, before, stale) {
 }
 
 // counts says how much is sure, for each tenant.
-const counts = (node, signal) => answering(node, signal, async (progress) => {
+const counts = (node, signal, gone) => answering(node, signal, async (progress) => {
   const [c] = await all('objects', { count: true }, { signal, progress });
   if (c.objects === 0) {
     replace(node, empty('No object is known to be present.'));
@@ -161,7 +162,7 @@ const counts = (node, signal) => answering(node, signal, async (progress) => {
     h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Tenant'), h('th', { scope: 'col', class: 'num' }, 'Present'), h('th', { scope: 'col', class: 'num' }, 'In doubt'), h('th', { scope: 'col' }, h('span', { class: 'unseen' }, 'Share')))),
     h('tbody', null, row('all', {}, c), c.tenants.slice(0, 8).map((t) => row([bytes(t.tenant_id_base64, 28), several && h('small', null, ` of ${t.source}`)], link.nameValues(t), t)))),
   c.tenants.length > 8 && h('p', { class: 'note' }, `and ${number(c.tenants.length - 8)} more`));
-}, 'Counting objects');
+}, 'Counting objects', gone);
 
 // shareBar draws the confirmed part full and the rest hatched.
 function shareBar(x) {
@@ -171,18 +172,18 @@ function shareBar(x) {
     s('rect', { x: sure, y: 0, width: 100 - sure, height: 8, class: 'present uncertain' }));
 }
 
-async function lastLosses(node, stats, count, signal) {
+async function lastLosses(node, stats, count, signal, gone) {
   return answering(node, signal, async () => {
     const newest = Math.max(...stats.sources.map((x) => Date.parse(x.last_received ?? 0)));
     const lines = count === 0 ? [] : await all('gaps', { no_objects: true, from: count > manyGaps ? newest - 3600e3 : undefined }, { signal });
     lines.sort((a, b) => b.first_offset_after - a.first_offset_after);
     replace(node, lines.length ? lossRows(lines.slice(0, lastShown)) : empty('No loss was seen.'));
-  });
+  }, 'Asking', gone);
 }
 
 // theMinute draws in a panel the events of the minute up to the last event, and the seconds in which something was lost. What it returns
 // is told the figures, and asks anew if there are new events.
-function theMinute({ node, body }, signal) {
+function theMinute({ node, body }, signal, gone) {
   const height = 150;
   const holder = h('div', { class: 'chart' }, awaited('Counting events'));
   const bar = (c) => s('rect', { x: 1, y: 1, width: 10, height: 10, class: c });
@@ -211,7 +212,7 @@ function theMinute({ node, body }, signal) {
     title.textContent = day(last) === day(Date.now()) ? 'The last minute' : `The last minute, ${day(last)}`;
     if (await answering(holder, signal, async () => {
       buckets = await all('activity', { from: last - minute, to: last, bucket: '1s' }, { signal });
-    })) shown = last;
+    }, 'Counting events', gone)) shown = last;
     draw();
   };
 }

@@ -80,15 +80,18 @@ function waiting(node, what) {
   };
 }
 
-// answering runs f and shows in a node that it waits, or what went wrong. False: it did, or nobody waits any more.
-export async function answering(node, signal, f, what = 'Asking') {
+// answering runs f and shows in a node that it waits, or what went wrong. False: it did, or nobody waits any more. Where nobody answers,
+// gone(error) is told instead, if there is such, and what the node has stays.
+export async function answering(node, signal, f, what = 'Asking', gone = null) {
   const w = waiting(node, what);
   try {
     await f(w.progress);
     return !signal.aborted;
   } catch (e) {
     if (signal.aborted) return false;
-    failure(node, e, () => answering(node, signal, f, what));
+    const known = [...node.children].some((c) => !c.classList.contains('waiting'));
+    if (gone && e.status === 0 && known) gone(e);
+    else failure(node, e, () => answering(node, signal, f, what, gone));
     return false;
   } finally {
     w.end();
