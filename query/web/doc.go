@@ -14,6 +14,7 @@
 //   - A number beyond 2^53 is kept as text, so that no offset, seq or event_id is shown rounded.
 //   - Colour says how sure something is, and nothing else; a pattern says the same beside it.
 //   - A question whose answer nobody waits for any more is cancelled; what is asked again and again rests twenty times as long as it took.
+//   - What was answered is shown as so now only while kvjournal answers: that is asked beside the questions that rest.
 //   - The state of a view is in the fragment of its link, which browsers do not send: keys stay out of logs. A token is kept in
 //     sessionStorage, and sent with questions only.
 //
@@ -25,6 +26,6 @@
 //	dom.js text.js     nodes; numbers, times and bytes for people
 //	causes.js          the causes of a loss, and what to do about each
 //	virtual.js         a list of any length, of which only what is seen has nodes; pages.js: its lines, of which only the near ones are held
-//	chart.js           scales, ticks and SVG
+//	chart.js           scales, ticks and SVG; marks.js: of marks that would lie on each other, one
 //	now.js …           a view each
 package web

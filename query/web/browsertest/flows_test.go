@@ -184,8 +184,6 @@ func TestErrors(t *testing.T) {
 	}
 	b.click("nav a[href='#/gaps']")
 	b.until(`document.querySelectorAll('.rows .gap-row').length >= 2`)
-	b.visit("#/nonsense?x=%ff")
-	b.has(".panel h2", "The last minute")
 }
 
 func TestTheme(t *testing.T) {

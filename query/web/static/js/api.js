@@ -114,6 +114,18 @@ export async function all(name, parameters, options) {
   return lines;
 }
 
+const hangs = 5000; // ms without an answer
+
+// alive tells whether kvjournal answers at all: it asks for what costs it nothing.
+export async function alive(signal) {
+  try {
+    const reply = await fetch('web/icon.svg', { method: 'HEAD', cache: 'no-store', signal: AbortSignal.any([signal, AbortSignal.timeout(hangs)]) });
+    return reply.status < 500; // a proxy may answer in its place
+  } catch {
+    return false;
+  }
+}
+
 // again calls f again and again while the page is seen, until signal: it rests for least ms, and at least twenty times as long as f took.
 export async function again(f, least, signal) {
   while (!signal.aborted) {
@@ -123,11 +135,15 @@ export async function again(f, least, signal) {
   }
 }
 
-// rest waits ms, at most until signal.
+// rest waits ms, at most until signal, or until the page is seen again.
 const rest = (ms, signal) => new Promise((resolve) => {
-  const timer = setTimeout(resolve, ms);
-  signal.addEventListener('abort', () => {
+  const end = () => {
     clearTimeout(timer);
+    document.removeEventListener('visibilitychange', end);
+    signal.removeEventListener('abort', end);
     resolve();
-  });
+  };
+  const timer = setTimeout(end, ms);
+  document.addEventListener('visibilitychange', end);
+  signal.addEventListener('abort', end);
 });

@@ -3,8 +3,8 @@ import { all, ask } from './api.js';
 import { causes } from './causes.js';
 import { h, replace, s, table } from './dom.js';
 import * as link from './link.js';
-import { doubt, lost, missing, place, shownAt, within } from './losses.js';
-import { answering, bytes, cause, choice, empty, panel, say } from './parts.js';
+import { doubt, lost, lostOf, missing, place, shownAt, within } from './losses.js';
+import { answering, bytes, cause, choice, coded, empty, panel, say } from './parts.js';
 import { base64Of, clock, day, iso, moment, number, span, words } from './text.js';
 import { list } from './virtual.js';
 
@@ -81,7 +81,7 @@ export async function show({ root, q, signal, keys }) {
 function row(g, first) {
   const cell = (c, ...x) => h('span', { role: 'cell', class: c }, x);
   return h('div', { class: 'gap-row', id: `gap-${g.first_offset_after}` },
-    cell('when', first && h('small', null, day(shownAt(g)), ' '), clock(shownAt(g))), cell('within', within(g)), cell('what', cause(g.cause)), cell('seq', missing(g)), cell('gone', lost(g)),
+    cell('when', first && h('small', null, day(shownAt(g)), ' '), clock(shownAt(g))), cell('within', within(g)), cell('what', cause(g.cause)), cell('seq', missing(g)), cell('gone', h('small', { class: 'narrow' }, 'events lost: '), lost(g)),
     cell('by', g.resolved_by ? 'by a reading' : 'no'));
 }
 
@@ -89,16 +89,12 @@ function row(g, first) {
 function summary(lines, q) {
   const by = new Map();
   for (const g of lines) {
-    const x = by.get(g.cause) ?? { n: 0, least: 0, open: false, unresolved: 0 };
-    x.n++;
-    if (g.lost_events !== undefined) x.least += g.lost_events;
-    else if (g.lost_events_min !== undefined) x.least += g.lost_events_min;
-    if (!g.resolved_by) x.unresolved++;
-    by.set(g.cause, x);
+    if (!by.has(g.cause)) by.set(g.cause, []);
+    by.get(g.cause).push(g);
   }
-  return h('ul', { class: 'chips' }, [...by].sort((a, b) => b[1].n - a[1].n).map(([name, x]) => h('li', null, h('a', {
+  return h('ul', { class: 'chips' }, [...by].sort((a, b) => b[1].length - a[1].length).map(([name, of]) => h('li', null, h('a', {
     href: link.href('gaps', { ...Object.fromEntries(q), gap: undefined, cause: q.get('cause') === name ? undefined : name }), 'aria-current': q.get('cause') === name ? 'true' : null,
-  }, h('strong', null, number(x.n)), ' ', words(name), x.least > 0 && h('small', null, ` ${number(x.least)} events lost at least`)))));
+  }, h('strong', null, number(of.length)), ' ', words(name), lostOf(of) && h('small', null, ` ${lostOf(of)}`)))));
 }
 
 function detail(node, g, signal) {
@@ -118,10 +114,10 @@ function detail(node, g, signal) {
     ['Lost events', lost(g)],
     g.damage && ['Damage', g.damage],
   ].filter(Boolean);
-  replace(node, h('h2', null, words(g.cause)), h('p', { class: 'lead' }, `${what[0].toUpperCase()}${what.slice(1)}.`),
+  replace(node, h('h2', null, words(g.cause)), h('p', { class: 'lead' }, coded(`${what[0].toUpperCase()}${what.slice(1)}.`)),
     h('dl', { class: 'facts' }, facts.map(([k, v]) => [h('dt', null, k), h('dd', null, v)])),
-    g.attribution && h('div', { class: 'said' }, h('h3', null, 'What the master\'s counters say'), h('p', null, g.attribution.text)),
-    h('div', { class: 'said' }, h('h3', null, 'What to do'), h('p', null, `${todo[0].toUpperCase()}${todo.slice(1)}.`)),
+    g.attribution && h('div', { class: 'said' }, h('h3', null, 'What the master\'s counters say'), h('p', null, coded(g.attribution.text))),
+    h('div', { class: 'said' }, h('h3', null, 'What to do'), h('p', null, coded(`${todo[0].toUpperCase()}${todo.slice(1)}.`))),
     h('div', { class: 'said' }, h('h3', null, 'Resolved'), resolved(g)),
     blast.node,
     h('p', { class: 'links' },

@@ -1,7 +1,7 @@
 // The lanes of an object: for each medium what was known over time, with the events, the losses, and a slider for the moment.
+import { breaks } from './causes.js';
 import { scale, sized, timeAxis } from './chart.js';
 import { asTable, h, replace, s, table } from './dom.js';
-import { isLoss } from './losses.js';
 import { legend } from './parts.js';
 import { clock, iso, moment, span, text, whenOf, words } from './text.js';
 
@@ -104,6 +104,6 @@ export function lanes(node, { lines, times, signal, move, open }) {
 const same = (m, n) => m?.state === n.state && m?.certainty === n.certainty;
 
 function mark(l, x, bottom) {
-  return s('g', { class: 'mark', transform: `translate(${x} 0)` }, s('line', { class: isLoss(l.gap ?? l) ? 'mark-line' : 'break-line', x1: 0, x2: 0, y1: 0, y2: bottom }),
+  return s('g', { class: 'mark', transform: `translate(${x} 0)` }, s('line', { class: breaks.has(l.cause) ? 'break-line' : 'mark-line', x1: 0, x2: 0, y1: 0, y2: bottom }),
     s('title', null, `${words(l.cause)}, ${moment(l.time ?? l.received)}`));
 }

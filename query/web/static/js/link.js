@@ -7,8 +7,8 @@ const held = new Map();
 
 // read parses a fragment.
 export function read(hash = now()) {
-  const m = /^#\/([a-z]+)(?:\?(.*))?$/s.exec(hash);
-  return { view: m ? m[1] : 'now', q: new URLSearchParams(m?.[2] ?? '') };
+  const m = /^#\/?([^?]*)(?:\?(.*))?$/s.exec(hash);
+  return { view: m?.[1] || 'now', q: new URLSearchParams(m?.[2] ?? '') };
 }
 
 // href is the link to a view. Values that are null, undefined or empty are left out; so are null parts of an object.

@@ -28,6 +28,17 @@ export function lost(g) {
   return g.cause === 'reconnect' ? 'none, it seems' : 'not known';
 }
 
+// lostOf is how many events several losses lost together: "at least" only where it is not exactly known of one; empty: nothing is known.
+export function lostOf(losses) {
+  let n = 0;
+  let exact = true;
+  for (const g of losses) {
+    n += g.lost_events ?? g.lost_events_min ?? 0;
+    exact &&= g.lost_events !== undefined || (g.lost_events_min !== undefined && g.lost_events_min === g.lost_events_max);
+  }
+  return n > 0 ? `${number(n)} events lost${exact ? '' : ' at least'}` : '';
+}
+
 // within is how long before it showed it may have begun.
 export const within = (g) => (g.time_before && g.time_after && g.time_after >= g.time_before ? span(Date.parse(g.time_after) - Date.parse(g.time_before)) : '–');
 

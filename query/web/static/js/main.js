@@ -6,6 +6,7 @@ import * as link from './link.js';
 import { failure } from './parts.js';
 import { base64Of } from './text.js';
 import * as gaps from './gaps.js';
+import * as none from './none.js';
 import * as now from './now.js';
 import * as object from './object.js';
 import * as objects from './objects.js';
@@ -24,7 +25,8 @@ function navigation(current) {
 
 async function show() {
   const { view, q } = link.read();
-  const v = views[view] ?? now;
+  const known = Object.hasOwn(views, view);
+  const v = known ? views[view] : none;
   if (shown?.view === v && shown.control?.update?.(q)) return;
   shown?.abort.abort();
   const abort = new AbortController();
@@ -33,7 +35,7 @@ async function show() {
   shown = it;
   navigation(view);
   document.title = `${v.title} · kvjournal`;
-  const root = h('div', { class: `view ${view}` });
+  const root = h('div', { class: `view ${known ? view : 'none'}` });
   replace(main, root);
   if (moved) {
     main.focus({ preventScroll: true });

@@ -1,10 +1,11 @@
 // Object: one object's media over time, each event, the losses that touch it, and the story of what is known at a moment.
 import { all, ask } from './api.js';
+import { breaks } from './causes.js';
 import { h, replace } from './dom.js';
 import { lanes, mostMedia } from './lanes.js';
 import * as link from './link.js';
-import { answering, bytes, certaintyOf, empty, media, medium, panel, say, sign, titled } from './parts.js';
-import { isLoss, lost } from './losses.js';
+import { answering, bytes, certaintyOf, coded, empty, media, medium, panel, say, sign, titled } from './parts.js';
+import { lost } from './losses.js';
 import { clock, day, iso, moment, number, sizeOf, whenOf, words } from './text.js';
 
 export const title = 'Object';
@@ -58,7 +59,10 @@ export async function show({ root, q, signal, keys }) {
   const times = timesOf(lines);
   const chart = lanes(bars.body, { lines, times, signal, move: (when) => link.go('object', { ...Object.fromEntries(q), at: when }, true), open: (when) => link.go('object', { ...Object.fromEntries(q), at: when }) });
   const rows = eventRows(events, lines, q, older, (when) => link.go('object', { ...Object.fromEntries(q), at: when }));
-  if (lines.length === 0) replace(bars.body, empty('No event that was recorded ever named this object.'));
+  if (lines.length === 0) {
+    replace(bars.body, empty('No event that was recorded ever named this object.'));
+    if (!never?.elsewhere?.length) replace(choices, h('p', { class: 'note' }, 'This key is not known. ', h('a', { href: prefixLink(name.object_key_base64) }, 'Objects whose key begins with it')));
+  }
 
   let abort = new AbortController();
   signal.addEventListener('abort', () => abort.abort());
@@ -125,6 +129,12 @@ function where(asked, lines) {
       group !== undefined && ['Group', h('a', { href: groupLink(group) }, bytes(group, 60))]].filter(Boolean).map(([k, v]) => h('div', null, h('dt', null, k), h('dd', null, v))));
 }
 
+// prefixLink leads to all objects whose key begins like this one, whatever their state.
+function prefixLink(base64) {
+  const { tenant, tenant64, tenantheld } = link.nameValues({ tenant_id_base64: base64 }); // the same form
+  return link.href('objects', { prefix: tenant, prefix64: tenant64, prefixheld: tenantheld, state: 'any' });
+}
+
 // groupLink leads to all objects of a group, whatever their state.
 function groupLink(base64) {
   const { tenant, tenant64 } = link.nameValues({ tenant_id_base64: base64 }); // the same form
@@ -153,7 +163,7 @@ function eventRows({ body, node }, lines, q, older, open) {
 function eventRow(l, first, open) {
   const t = l.time ?? l.received;
   const ids = [l.seq !== undefined && `${l.epoch}/${l.seq}`, l.event_id !== undefined && `${l.event_id}`].filter(Boolean).join(' · ');
-  return h('tr', { class: l.kind === 'mark' ? `mark ${isLoss(l.gap ?? l) ? 'loss-row' : 'break-row'}` : l.kind, onclick: (e) => !e.target.closest('a') && open(`offset:${l.offset}`) },
+  return h('tr', { class: l.kind === 'mark' ? `mark ${breaks.has(l.cause) ? 'break-row' : 'loss-row'}` : l.kind, onclick: (e) => !e.target.closest('a') && open(`offset:${l.offset}`) },
     h('td', null, first && h('small', { class: 'day' }, day(t)), h('a', { href: '#', title: `offset ${l.offset}`, onclick: (e) => {
       e.preventDefault();
       open(`offset:${l.offset}`);
@@ -170,7 +180,7 @@ function whatOf(l) {
     case 'cleared': return l.proves_absence ? 'cleared' : 'cleared, no proof';
     case 'mark': {
       const g = l.gap;
-      return [h('span', { class: isLoss(g ?? l) ? 'lost' : 'broken' }, words(l.cause)), g && h('small', null, ' ', h('a', { href: link.href('gaps', { gap: `${g.source}:${g.first_offset_after}:${g.cause}` }) }, lost(g) === 'not known' ? 'the loss' : `${lost(g)} events lost`))];
+      return [h('span', { class: breaks.has(l.cause) ? 'broken' : 'lost' }, words(l.cause)), g && h('small', null, ' ', h('a', { href: link.href('gaps', { gap: `${g.source}:${g.first_offset_after}:${g.cause}` }) }, lost(g) === 'not known' ? 'the loss' : `${lost(g)} events lost`))];
     }
     default: return l.kind;
   }
@@ -192,9 +202,9 @@ async function tell(answer, story, asked, signal) {
     Object.keys(a.media).length > mostMedia && h('p', { class: 'note' }, `and ${number(Object.keys(a.media).length - mostMedia)} media more`));
   say(`${a.present ? 'present' : 'absent'}, ${a.certainty}, at ${as.time ? moment(as.time) : `offset ${as.offset}`}`);
   replace(story,
-    h('ol', { class: 'story' }, out.story.map((x) => h('li', null, x.text, x.offset !== undefined && [' ', h('a', { class: 'ref', href: link.href('timeline', around(x)) }, 'timeline')]))),
-    out.would_be_wrong_if?.length > 0 && [h('h3', null, a.certainty === 'uncertain' ? 'What could make it otherwise' : 'It would be wrong if'), h('ul', null, out.would_be_wrong_if.map((t) => h('li', null, t)))],
-    out.next?.length > 0 && [h('h3', null, 'Next'), h('ul', null, out.next.map((x) => h('li', null, x.text, x.command && h('code', { class: 'command' }, x.command))))]);
+    h('ol', { class: 'story' }, out.story.map((x) => h('li', null, coded(x.text), x.offset !== undefined && [' ', h('a', { class: 'ref', href: link.href('timeline', around(x)) }, 'timeline')]))),
+    out.would_be_wrong_if?.length > 0 && [h('h3', null, a.certainty === 'uncertain' ? 'What could make it otherwise' : 'It would be wrong if'), h('ul', null, out.would_be_wrong_if.map((t) => h('li', null, coded(t))))],
+    out.next?.length > 0 && [h('h3', null, 'Next'), h('ul', null, out.next.map((x) => h('li', null, coded(x.text), x.command && h('code', { class: 'command' }, x.command))))]);
   return as;
 }
 

@@ -2,7 +2,7 @@
 import { all } from './api.js';
 import { h, replace } from './dom.js';
 import * as link from './link.js';
-import { answering, bytes, choice, empty, failure, field, media, medium, state } from './parts.js';
+import { answering, bytes, choice, empty, failure, field, media, medium, shortKey, state } from './parts.js';
 import { bytesOf, clock, day, moment, number, printable } from './text.js';
 import { pages } from './pages.js';
 import { list } from './virtual.js';
@@ -84,7 +84,7 @@ const nameAlone = (line) => ({ source: line.source, backend_id_base64: line.back
 function row(line, at) {
   const cell = (c, ...x) => h('span', { role: 'cell', class: c }, x);
   return h('div', { class: 'object-row' },
-    cell('key', h('a', { href: link.href('object', { ...link.nameValues(line), at }) }, bytes(line.object_key_base64, 72))),
+    cell('key', h('a', { href: link.href('object', { ...link.nameValues(line), at }) }, shortKey(line.object_key_base64))),
     cell('tenant', bytes(line.tenant_id_base64, 24)),
     cell('media', media(line.media, 4)),
     cell('sure', state(line.present, line.certainty)),
@@ -103,11 +103,12 @@ const count = (node, q, signal) => answering(node, signal, async (progress) => {
   const as = c.as_of[0];
   const values = Object.fromEntries(q);
   const several = new Set(c.tenants.map((t) => t.source)).size > 1;
-  const n = (x) => [h('strong', null, number(x.objects)), x.uncertain > 0 && h('small', null, ` ${number(x.uncertain)} uncertain`)];
+  const filtered = q.get('certainty') === 'uncertain'; // all are
+  const doubts = (x) => !filtered && x.uncertain > 0 && `${number(x.uncertain)} uncertain`;
   replace(node,
-    h('p', { class: 'lead' }, n({ ...c }), c.objects === 1 ? ' object' : ' objects', as && [', as of ', as.time ? `${day(as.time)} ${clock(as.time)}` : moment(as.received), ` (offset ${number(as.offset)})`], '. ',
+    h('p', { class: 'lead' }, h('strong', null, number(c.objects)), filtered && ' uncertain', c.objects === 1 ? ' object' : ' objects', doubts(c) && `, ${doubts(c)}`, as && [', as of ', as.time ? `${day(as.time)} ${clock(as.time)}` : moment(as.received), ` (offset ${number(as.offset)})`], '. ',
       as && h('a', { href: link.href('timeline', { at: as.time }) }, 'Timeline')),
-    c.tenants.length > 1 && h('ul', { class: 'chips' }, c.tenants.slice(0, 12).map((t) => h('li', null, h('a', { href: link.href('objects', { ...values, tenant: undefined, tenant64: undefined, ...link.nameValues(t) }) }, bytes(t.tenant_id_base64, 28), several && h('small', null, ` of ${t.source}`), ' ', n(t)))), c.tenants.length > 12 && h('li', null, `and ${number(c.tenants.length - 12)} more`)),
-    c.media.length > 0 && h('p', { class: 'note' }, c.media.slice(0, 6).map((m, i) => [i > 0 && ' · ', medium(m.medium), ' ', number(m.objects), m.uncertain > 0 && ` (${number(m.uncertain)} uncertain)`])));
+    c.tenants.length > 1 && h('ul', { class: 'chips' }, c.tenants.slice(0, 12).map((t) => h('li', null, h('a', { href: link.href('objects', { ...values, tenant: undefined, tenant64: undefined, ...link.nameValues(t) }) }, bytes(t.tenant_id_base64, 28), several && h('small', null, ` of ${t.source}`), ' ', h('strong', null, number(t.objects)), doubts(t) && h('small', null, `, ${doubts(t)}`)))), c.tenants.length > 12 && h('li', null, `and ${number(c.tenants.length - 12)} more`)),
+    c.media.length > 0 && h('p', { class: 'note' }, c.media.slice(0, 6).map((m, i) => [i > 0 && ' · ', medium(m.medium), ' ', number(m.objects), doubts(m) && ` (${doubts(m)})`])));
 }, 'Counting objects');
 

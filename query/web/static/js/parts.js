@@ -8,6 +8,15 @@ export function bytes(base64, max = 80) {
   return h('bdi', { class: 'bytes', dir: 'ltr', title: sizeOf(base64) > max ? bytes64(base64, 400) : null }, shown);
 }
 
+const tail = 16; // characters
+
+// shortKey shows a key in a row that may be too narrow for it: it gives way in its middle, so that both ends are seen. The whole is its title.
+export function shortKey(base64) {
+  const shown = [...bytes64(base64, 72)];
+  const cut = shown.length > 2 * tail ? shown.length - tail : shown.length;
+  return h('bdi', { class: 'bytes short-key', dir: 'ltr', title: bytes64(base64, 2000) }, h('span', { class: 'from' }, shown.slice(0, cut).join('')), cut < shown.length && h('span', null, shown.slice(cut).join('')));
+}
+
 // tenant shows a tenant, or another short name.
 export const tenant = (base64) => bytes(base64, 40);
 
@@ -46,12 +55,16 @@ export function panel(title, tools, ...children) {
   return { node, body };
 }
 
+// awaited is what stands where the first answer is still to come.
+export const awaited = (what) => h('p', { class: 'waiting awaited', role: 'status' }, `${what} …`);
+
 // waiting shows in a node that an answer is awaited, once it takes long: in words, or, where something is there already, by its
 // looks. What it returns tells of progress.
 function waiting(node, what) {
   const line = h('p', { class: 'waiting', role: 'status' });
   const timer = setTimeout(() => {
     node.classList.add('busy');
+    node.querySelector(':scope > .awaited')?.remove();
     if (node.childElementCount === 0) node.prepend(line);
     line.textContent ||= `${what} …`;
   }, 250);
@@ -67,15 +80,18 @@ function waiting(node, what) {
   };
 }
 
-// answering runs f and shows in a node that it waits, or what went wrong. False: it did, or nobody waits any more.
-export async function answering(node, signal, f, what = 'Asking') {
+// answering runs f and shows in a node that it waits, or what went wrong. False: it did, or nobody waits any more. Where nobody answers,
+// gone(error) is told instead, if there is such, and what the node has stays.
+export async function answering(node, signal, f, what = 'Asking', gone = null) {
   const w = waiting(node, what);
   try {
     await f(w.progress);
     return !signal.aborted;
   } catch (e) {
     if (signal.aborted) return false;
-    failure(node, e, () => answering(node, signal, f, what));
+    const known = [...node.children].some((c) => !c.classList.contains('waiting'));
+    if (gone && e.status === 0 && known) gone(e);
+    else failure(node, e, () => answering(node, signal, f, what, gone));
     return false;
   } finally {
     w.end();
@@ -84,12 +100,18 @@ export async function answering(node, signal, f, what = 'Asking') {
 
 // failure shows what went wrong, with a way to ask again, but for what was wrong with the question.
 export function failure(node, error, retry) {
-  const box = h('div', { class: 'failure', role: 'alert' }, h('p', null, error.message),
+  const box = h('div', { class: 'failure', role: 'alert' }, h('p', null, coded(error.message)),
     retry && error.status !== 400 && h('button', { type: 'button', onclick: () => {
       box.remove();
       retry();
     } }, 'Ask again'));
   replace(node, box);
+}
+
+// coded shows a text made for a terminal: what stands within backticks is code.
+export function coded(text) {
+  const parts = text.split('`');
+  return parts.length % 2 === 0 ? text : parts.map((part, i) => (i % 2 ? h('code', null, part) : part));
 }
 
 // empty says that there is nothing.

@@ -1,9 +1,10 @@
 // The picture of the timeline: bars by type, or a row of bars for each tenant; above them losses, restarts and readings.
 import { nice, scale, sized, timeAxis } from './chart.js';
 import { breaks } from './causes.js';
-import { add, asTable, h, replace, s, table } from './dom.js';
+import { asTable, h, replace, s, table } from './dom.js';
 import * as link from './link.js';
-import { isLoss, lost, missing, place, shownAt } from './losses.js';
+import { isLoss, lost, lostOf, missing, place, shownAt } from './losses.js';
+import { labelFrom, merged } from './marks.js';
 import { bytes, legend } from './parts.js';
 import { bytes64, clock, iso, moment, number, roughly, words } from './text.js';
 
@@ -186,49 +187,41 @@ function lossWindows(gaps, x, a, b, bottom) {
 
 // lossSigns are links to the losses; those that lie on each other are one.
 function lossSigns(gaps, x, a, b, bottom) {
-  const g = s('g');
-  let last = null;
-  for (const one of [...gaps].sort((p, q) => Date.parse(shownAt(p)) - Date.parse(shownAt(q)))) {
-    const t = Date.parse(shownAt(one));
-    if (!within(t, a, b)) continue;
-    const p = x(t);
-    if (last && p - last.p < 11) {
-      last.more.push(one);
-      continue;
-    }
-    last = { p, more: [one] };
-    g.append((last.node = s('a', { href: link.href('gaps', { gap: place(one) }), class: 'loss-sign' })));
-    last.node.group = last;
-  }
-  for (const node of g.children) {
-    const { p, more } = node.group;
-    const broken = more.find((m) => breaks.has(m.cause));
-    const missed = more.find(isLoss);
-    const text = more.length > 1 ? `${more.length} losses from ${moment(shownAt(more[0]))}: ${[...new Set(more.map((m) => words(m.cause)))].join(', ')}`
-      : `${words(more[0].cause)}, ${moment(shownAt(more[0]))}, seq ${missing(more[0])}, events lost: ${lost(more[0])}`;
-    node.setAttribute('aria-label', text);
-    add(node, s('title', null, text), s('rect', { class: 'hit', x: p - 8, y: 14, width: 16, height: 20 }),
-      broken && s('line', { class: 'break-line', x1: p, x2: p, y1: 22, y2: bottom }), missed && !broken ? lossPath(p, 20) : missed ? s('g', null, breakPath(p, 24), lossPath(p, 12)) : breakPath(p, 24));
-    if (more.length > 1) node.append(s('text', { class: 'many', x: p + 6, y: 32 }, String(more.length)));
-  }
-  return g;
+  const when = (g) => Date.parse(shownAt(g));
+  return s('g', null, merged(gaps.filter((g) => within(when(g), a, b)), (g) => x(when(g))).map(({ p, of }) => {
+    const broken = of.some((m) => breaks.has(m.cause));
+    const missed = of.some(isLoss);
+    const said = ofLosses(of);
+    return s('a', { href: link.href('gaps', { gap: place(of[0]) }), class: 'loss-sign', 'aria-label': said },
+      s('title', null, said), s('rect', { class: 'hit', x: p - 8, y: 14, width: 16, height: 20 }),
+      broken && s('line', { class: 'break-line', x1: p, x2: p, y1: 22, y2: bottom }), broken && breakPath(p, 24), missed && lossPath(p, broken ? 12 : 20),
+      of.length > 1 && s('text', { class: 'many', x: p + labelFrom, y: 32 }, String(of.length)));
+  }));
+}
+
+// ofLosses is what a mark of losses says, in the order of time.
+function ofLosses(of) {
+  const [first, last] = [of[0], of.at(-1)];
+  if (of.length === 1) return `${words(first.cause)}, ${moment(shownAt(first))}, seq ${missing(first)}, events lost: ${lost(first)}`;
+  const sum = lostOf(of);
+  return `${number(of.length)} losses from ${moment(shownAt(first))} to ${moment(shownAt(last))}: ${[...new Set(of.map((m) => words(m.cause)))].join(', ')}${sum && `; ${sum}`}`;
 }
 
 // readings are rings; connections and recorders that came or went are short lines.
 function readings(facts, gaps, x, a, b) {
   const g = s('g');
-  const seen = new Set();
-  const ring = (offset, t, text) => {
-    if (seen.has(offset) || !within(t, a, b)) return;
-    seen.add(offset);
-    g.append(s('circle', { class: 'reading', cx: x(t), cy: 6, r: 3 }, s('title', null, text)));
-  };
+  const rings = new Map(); // by offset
   for (const f of facts) {
     const t = Date.parse(f.received);
-    if (f.type === 'reconciliation_ended') ring(f.offset, t, `reading of the master, ${moment(f.received)}: ${f.content?.corrections ?? 0} corrections`);
+    if (f.type === 'reconciliation_ended') rings.set(f.offset, { t, corrections: f.content?.corrections ?? 0 });
     else if (within(t, a, b)) g.append(s('line', { class: 'fact-line', x1: x(t), x2: x(t), y1: 1, y2: 11 }, s('title', null, `${words(f.type)}, ${moment(f.received)}`)));
   }
-  for (const { resolved_by: r } of gaps) if (r) ring(r.offset, Date.parse(r.time), `reading of the master, ${moment(r.time)}: ${r.corrections} corrections`);
+  for (const { resolved_by: r } of gaps) if (r && !rings.has(r.offset)) rings.set(r.offset, { t: Date.parse(r.time), corrections: r.corrections });
+  for (const { p, of } of merged([...rings.values()].filter((r) => within(r.t, a, b)), (r) => x(r.t), false)) {
+    const corrections = of.reduce((n, r) => n + r.corrections, 0);
+    g.append(s('circle', { class: 'reading', cx: p, cy: 6, r: 3 }, s('title', null, of.length === 1 ? `reading of the master, ${moment(iso(of[0].t))}: ${number(corrections)} corrections`
+      : `${number(of.length)} readings of the master from ${moment(iso(of[0].t))} to ${moment(iso(of.at(-1).t))}: ${number(corrections)} corrections`)));
+  }
   return g;
 }
 
