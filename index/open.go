@@ -29,7 +29,11 @@ func KnownTo(dir string, o Options) uint64 {
 // nothing to do.
 func Current(j *journal.Journal, o Options) bool {
 	o = o.withDefaults()
-	db, err := datadir.OpenPebble(o.FS.PathJoin(j.Dir(), folder), o.pebble(o.FS, true))
+	path := o.FS.PathJoin(j.Dir(), folder)
+	if readable(path, o) != nil {
+		return false
+	}
+	db, err := datadir.OpenPebble(path, o.pebble(o.FS, true))
 	if err != nil {
 		return false
 	}

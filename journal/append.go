@@ -212,7 +212,7 @@ func (j *Journal) recoverTail(knownTo uint64) error {
 		h := tailLostHeader(s.ID, &p)
 		lost := Lost{First: last + 1, Last: known}
 		if len(s.Masters) > 0 {
-			lost.Also = []LostOf{{s.ID, h.Epoch}}
+			lost.Also = []LostOf{{s.ID, h.Epoch}, {s.ID, h.Epoch + 1}} // another process may have begun in what is lost
 		}
 		g.Add(&h, [][]byte{lost.Frame()})
 	}

@@ -57,9 +57,8 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 	if a.Journal, err = journal.OpenReadOnly(dir, journal.Options{FS: o.FS, Log: o.Log}); err != nil {
 		return nil, a.failed(err)
 	}
-	if torn, err := a.torn(o); err != nil {
-		return nil, a.failed(err)
-	} else if !torn && !index.Current(a.Journal, index.Options{FS: o.FS}) {
+	torn := a.Journal.Torn(index.KnownTo(dir, index.Options{FS: o.FS})) // an index that is computed anew does not know it any more
+	if !index.Current(a.Journal, index.Options{FS: o.FS}) {
 		if err := index.Newer(dir, index.Options{FS: o.FS}); err != nil {
 			return nil, a.failed(err)
 		}
@@ -71,29 +70,14 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 			return nil, a.failed(err)
 		}
 	}
-	if err := a.openIndex(ctx, o); err != nil {
+	err = a.openIndex(ctx, o)
+	if err == nil && torn {
+		err = a.suspect()
+	}
+	if err != nil {
 		return nil, a.failed(err)
 	}
 	return a, nil
-}
-
-// torn reports whether acknowledged records are gone from the journal's end. Then the journal becomes, in memory, what the next recorder will
-// make of it: with the loss written down, and with what that puts in doubt.
-func (a *AtRest) torn(o Options) (bool, error) {
-	known := index.KnownTo(a.dir, index.Options{FS: o.FS})
-	if !a.Journal.Torn(known) {
-		return false, nil
-	}
-	err := a.Journal.Close()
-	a.Journal = nil
-	if err != nil {
-		return false, err
-	}
-	jo := journal.Options{FS: datadir.Overlay(o.FS), NoSealer: true} // its log would say again what was said
-	if a.Journal, err = journal.Open(a.dir, nil, known, jo); err != nil {
-		return false, fmt.Errorf("opening a journal whose end is lost: %w", err)
-	}
-	return true, nil
 }
 
 // share takes the reader's lock and sees whether a writer is there.
@@ -157,6 +141,20 @@ func (a *AtRest) openIndex(ctx context.Context, o Options) error {
 		return fmt.Errorf("opening the index: %w", err)
 	}
 	a.Index = x
+	return nil
+}
+
+// suspect puts in doubt, in memory, what the next recorder will put in doubt where acknowledged records are gone from the journal's end:
+// they may have told that a master changes things without an event, which is true of all its epoch (R11).
+func (a *AtRest) suspect() error {
+	for _, s := range a.Journal.Sources() {
+		if len(s.Masters) == 0 {
+			continue
+		}
+		if err := a.Index.Suspect(s.ID); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/pebblefile"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/service"
@@ -302,4 +303,28 @@ func TestAtRestWithoutItsEnd(t *testing.T) {
 		t.Errorf("at rest %s\na writer %s", atRest, got)
 	}
 	w.must(writer.Close())
+}
+
+// TestAtRestHealsTheManifest: an index whose manifest has no proper end is computed anew on disk, once, not in memory for every question.
+func TestAtRestHealsTheManifest(t *testing.T) {
+	w := newWorld(t, 1)
+	fs := w.atRest()
+	manifest := func() (string, pebblefile.Tail) {
+		dir := fs.PathJoin(dataDir, "index")
+		files, err := pebblefile.List(fs, dir)
+		w.must(err)
+		name, _ := pebblefile.MarkerValue(files, "manifest")
+		tail, err := pebblefile.CheckManifest(t.Context(), fs, fs.PathJoin(dir, name))
+		w.must(err)
+		return name, tail
+	}
+	name, _ := manifest()
+	path := fs.PathJoin(dataDir, "index", name)
+	w.must(datadir.WriteFile(fs, fs.PathDir(path), name, append(readFile(t, fs, path), 1)))
+	a, err := service.OpenAtRest(t.Context(), dataDir, service.Options{FS: fs})
+	w.must(err)
+	w.must(a.Close())
+	if name, tail := manifest(); !tail.Clean {
+		t.Errorf("%s: %+v", name, tail)
+	}
 }
