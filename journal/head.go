@@ -58,6 +58,21 @@ func readHead(fs vfs.FS, dir string, id ID) uint64 {
 	return offset
 }
 
+// headOfAny returns the offset of dir's head file, whatever journal it is of; 0 where there is none or it is damaged.
+func headOfAny(fs vfs.FS, dir string) uint64 {
+	f, err := fs.Open(fs.PathJoin(dir, headFile))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, headSize+1))
+	if err != nil || len(b) != headSize {
+		return 0
+	}
+	offset, _ := decodeHead(b, ID(b[8:24]))
+	return offset
+}
+
 // keepHead writes the head file, which says written, at most every HeadEvery while the durable offset moves, and once more at the end.
 func (j *Journal) keepHead(written uint64) {
 	defer j.background.Done()

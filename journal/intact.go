@@ -21,6 +21,8 @@ type survey struct {
 	files []pebblefile.File
 	// begins holds, for each write-ahead log, the offset of the first block that was appended to it.
 	begins []uint64
+	// head is what the head file knows, of whatever journal.
+	head uint64
 	// manifest is not nil where the manifest cannot be read to its end.
 	manifest error
 }
@@ -32,7 +34,7 @@ func examine(dir, path string, o Options) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{files: files}
+	s := &survey{files: files, head: headOfAny(o.FS, dir)}
 	ctx := context.Background()
 	for _, f := range files {
 		if f.Kind != pebblefile.Log || f.Size == 0 {
@@ -80,7 +82,8 @@ func (s *survey) count(k pebblefile.Kind) (n int) {
 	return n
 }
 
-// whole is what opening the database came to: one that is read and holds nothing, beside tables, has lost what its manifest says of them.
+// whole is what opening the database came to: one that is read and holds nothing, beside tables, has lost what its manifest says of them;
+// beside a head file that knows of records it has lost all its logs.
 func (s *survey) whole(err error) error {
 	if !errors.Is(err, errNothing) {
 		return err
@@ -89,6 +92,9 @@ func (s *survey) whole(err error) error {
 		if f.Kind == pebblefile.Table {
 			return &CorruptError{What: fmt.Sprintf("it holds nothing, and records may be in %s, which the manifest does not name; nothing was changed", f.Name)}
 		}
+	}
+	if s.head > 0 {
+		return &CorruptError{Offset: 1, What: fmt.Sprintf("it holds nothing, and the head file knows of %d records: its write-ahead logs are gone; nothing was changed. To begin anew, give a new directory", s.head)}
 	}
 	return err
 }

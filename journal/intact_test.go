@@ -188,6 +188,22 @@ func manifestCuts(t *testing.T, o Options, m *model) {
 	}
 }
 
+// TestAllLogsGone: a journal that never flushed a table and lost its logs is not taken for one to which nothing was ever written.
+func TestAllLogsGone(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.HeadEvery = 1
+	j := mustOpen(t, o, 0)
+	s, m := newStream(t, randomSource(t), j, 2), &model{}
+	m.appendMany(t, j, s, 30, 5)
+	eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id) == j.Durable() })
+	o.FS = copied(t, o.FS.(*vfs.MemFS))
+	for _, path := range filesOf(t, o.FS, pebblefile.Log) {
+		removeFile(t, o.FS, path)
+	}
+	refused(t, o, "all logs are gone")
+	mustClose(t, j)
+}
+
 // TestLogGone: a log in the middle is gone with records that no table has. Pebble does not miss it; no reader gets what lies behind.
 func TestLogGone(t *testing.T) {
 	rng := randomSource(t)
