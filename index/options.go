@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -57,13 +56,8 @@ func readable(path string, o Options) error {
 	if err != nil {
 		return err
 	}
-	manifest, named := pebblefile.MarkerValue(files, "manifest")
-	if !named {
-		return nil // a new database, or Pebble says what is wrong
-	}
-	tail, err := pebblefile.CheckManifest(context.Background(), o.FS, o.FS.PathJoin(path, manifest))
-	tables := slices.ContainsFunc(files, func(f pebblefile.File) bool { return f.Kind == pebblefile.Table })
-	if err == nil && (!tail.Clean || tables && tail.Records < pebblefile.ManifestBegins) {
+	manifest, tail, beheaded, err := pebblefile.ReadManifest(context.Background(), o.FS, path, files)
+	if err == nil && manifest != "" && (!tail.Clean || beheaded) { // without one it is a new database, or Pebble says what is wrong
 		err = fmt.Errorf("%s cannot be read behind its first %d bytes", manifest, tail.End)
 	}
 	return err

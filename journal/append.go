@@ -188,15 +188,18 @@ func (j *Journal) clockOf(source uint32) *clock {
 
 // Torn reports whether acknowledged records are gone from the journal's end: the head file, or an index that applied all up to knownTo,
 // knows of them.
-func (j *Journal) Torn(knownTo uint64) bool {
-	return max(knownTo, readHead(j.opts.FS, j.dir, j.id)) > j.Durable()
+func (j *Journal) Torn(knownTo uint64) bool { return j.known(knownTo) > j.Durable() }
+
+// known is the newest offset that the head file knows of, or an index that applied all up to knownTo.
+func (j *Journal) known(knownTo uint64) uint64 {
+	return max(knownTo, readHead(j.opts.FS, j.dir, j.id))
 }
 
 // recoverTail compares what the head file and the index know with what the journal has, and writes down what is gone. That may have told
 // that a master changes things without an event, which would be true of all its epoch (R11).
 func (j *Journal) recoverTail(knownTo uint64) error {
 	last := j.next - 1
-	known := max(knownTo, readHead(j.opts.FS, j.dir, j.id))
+	known := j.known(knownTo)
 	if known <= last {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -315,15 +314,9 @@ func (c *checker) checkHead(knownTo uint64) {
 }
 
 func (c *checker) readHead() (uint64, error) {
-	fs := c.o.FS
-	f, err := fs.Open(fs.PathJoin(c.dir, headFile))
-	if err != nil {
-		return 0, err
+	id, offset, err := headOf(c.o.FS, c.dir)
+	if err == nil && id != c.j.id {
+		return 0, fmt.Errorf("%w: it is that of another journal", errHead)
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, headSize+1))
-	if err != nil {
-		return 0, err
-	}
-	return decodeHead(b, c.j.id)
+	return offset, err
 }

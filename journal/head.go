@@ -3,7 +3,6 @@ package journal
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"time"
@@ -31,46 +30,35 @@ func encodeHead(id ID, durable uint64) []byte {
 // errHead: what is in a head file cannot be used.
 var errHead = errors.New("the head file is damaged")
 
-// decodeHead returns the offset that a head file's content tells.
-func decodeHead(b []byte, id ID) (uint64, error) {
+// decodeHead returns what a head file's content tells: a journal's id, and an offset.
+func decodeHead(b []byte) (id ID, offset uint64, err error) {
 	if len(b) != headSize || string(b[:8]) != headMagic || crc32.Checksum(b[:headSize-4], castagnoli) != binary.LittleEndian.Uint32(b[headSize-4:]) {
-		return 0, errHead
+		return ID{}, 0, errHead
 	}
-	if ID(b[8:24]) != id {
-		return 0, fmt.Errorf("%w: it is that of another journal", errHead)
+	return ID(b[8:24]), binary.BigEndian.Uint64(b[24:32]), nil
+}
+
+// headOf reads dir's head file, whatever journal it is of.
+func headOf(fs vfs.FS, dir string) (id ID, offset uint64, err error) {
+	f, err := fs.Open(fs.PathJoin(dir, headFile))
+	if err != nil {
+		return ID{}, 0, err
 	}
-	return binary.BigEndian.Uint64(b[24:32]), nil
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, headSize+1))
+	if err != nil {
+		return ID{}, 0, err
+	}
+	return decodeHead(b)
 }
 
 // readHead returns the offset of dir's head file; 0 where there is none, or it is of another journal or damaged: it
 // only ever adds knowledge.
 func readHead(fs vfs.FS, dir string, id ID) uint64 {
-	f, err := fs.Open(fs.PathJoin(dir, headFile))
-	if err != nil {
-		return 0
+	if of, offset, err := headOf(fs, dir); err == nil && of == id {
+		return offset
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, headSize+1))
-	if err != nil {
-		return 0
-	}
-	offset, _ := decodeHead(b, id)
-	return offset
-}
-
-// headOfAny returns the offset of dir's head file, whatever journal it is of; 0 where there is none or it is damaged.
-func headOfAny(fs vfs.FS, dir string) uint64 {
-	f, err := fs.Open(fs.PathJoin(dir, headFile))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, headSize+1))
-	if err != nil || len(b) != headSize {
-		return 0
-	}
-	offset, _ := decodeHead(b, ID(b[8:24]))
-	return offset
+	return 0
 }
 
 // keepHead writes the head file, which says written, at most every HeadEvery while the durable offset moves, and once more at the end.

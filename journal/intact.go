@@ -34,7 +34,10 @@ func examine(dir, path string, o Options) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{files: files, head: headOfAny(o.FS, dir)}
+	s := &survey{files: files}
+	if _, s.head, err = headOf(o.FS, dir); err != nil {
+		s.head = 0 // it only ever adds knowledge
+	}
 	ctx := context.Background()
 	for _, f := range files {
 		if f.Kind != pebblefile.Log || f.Size == 0 {
@@ -51,7 +54,7 @@ func examine(dir, path string, o Options) (*survey, error) {
 	// The head file is written when the database is complete: one whose making was cut short has none.
 	_, err = o.FS.Stat(o.FS.PathJoin(dir, headFile))
 	data := err == nil || s.count(pebblefile.Table) > 0 || len(s.begins) > 0
-	manifest, named := pebblefile.MarkerValue(files, "manifest")
+	_, named := pebblefile.MarkerValue(files, "manifest")
 	_, versioned := pebblefile.MarkerValue(files, "format-version")
 	if data && (!named || !versioned) {
 		what := "there is no database in it, but a head file or others that tell of one"
@@ -60,15 +63,14 @@ func examine(dir, path string, o Options) (*survey, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", path, &CorruptError{What: what})
 	}
-	if named {
-		tail, err := pebblefile.CheckManifest(ctx, o.FS, o.FS.PathJoin(path, manifest))
-		if err == nil && tail.Records < pebblefile.ManifestBegins && s.count(pebblefile.Table) > 0 {
-			return nil, fmt.Errorf("%s: %w", path, &CorruptError{What: fmt.Sprintf("%s is cut short behind its first %d bytes; nothing was changed", manifest, tail.End)})
-		}
-		if err == nil && !tail.Clean {
-			err = fmt.Errorf("%s cannot be read behind its first %d bytes", manifest, tail.End)
-		}
+	manifest, tail, beheaded, err := pebblefile.ReadManifest(ctx, o.FS, path, files)
+	switch {
+	case err != nil:
 		s.manifest = err
+	case beheaded:
+		return nil, fmt.Errorf("%s: %w", path, &CorruptError{What: fmt.Sprintf("%s is cut short behind its first %d bytes; nothing was changed", manifest, tail.End)})
+	case manifest != "" && !tail.Clean:
+		s.manifest = fmt.Errorf("%s cannot be read behind its first %d bytes", manifest, tail.End)
 	}
 	return s, nil
 }
@@ -191,7 +193,7 @@ func precheck(dir string, knownTo uint64, s *survey, o Options) error {
 		return err
 	}
 	defer j.Close()
-	if j.hole == nil && max(knownTo, readHead(o.FS, dir, j.id)) <= j.next-1 {
+	if j.hole == nil && j.known(knownTo) <= j.next-1 {
 		return nil
 	}
 	orphans, err := j.orphans(s)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -375,22 +374,6 @@ func (r *repairer) eachBlock(f func(b *Block, from uint64) error) error {
 		}
 	}
 	return it.Error()
-}
-
-// readHeadOf reads the head file of a directory whose journal's id is not known yet.
-func readHeadOf(o Options, dir string) (id ID, offset uint64, ok bool) {
-	f, err := o.FS.Open(o.FS.PathJoin(dir, headFile))
-	if err != nil {
-		return id, 0, false
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, headSize+1))
-	if err != nil || len(b) != headSize {
-		return id, 0, false
-	}
-	id = ID(b[8:24])
-	offset, err = decodeHead(b, id)
-	return id, offset, err == nil
 }
 
 var errNothingLeft = errors.New("no record of this journal can be read; nothing was written")

@@ -60,7 +60,7 @@ func (r *repairer) survey(knownTo uint64) error {
 		return errNothingLeft
 	}
 	r.known = max(r.Last, knownTo)
-	if id, head, ok := readHeadOf(r.o, r.dir); ok && (!r.hasID || id == r.id) {
+	if id, head, err := headOf(r.o.FS, r.dir); err == nil && (!r.hasID || id == r.id) {
 		r.id, r.hasID, r.known = id, true, max(r.known, head)
 	}
 	for _, h := range r.holes {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
@@ -102,10 +103,22 @@ func batches(f func(Batch) error) func(io.Reader) error {
 	}
 }
 
-// ManifestBegins is the number of records without which no marker names the manifest of a database that has tables: what the tables are, and
+// manifestBegins is the number of records without which no marker names the manifest of a database that has tables: what the tables are, and
 // what came with the opening. The last sequence number stands in the second: Pebble opens a database without it, does not see the
 // newest rows, and gives their numbers away again.
-const ManifestBegins = 2
+const manifestBegins = 2
+
+// ReadManifest reads, to its end, the manifest that the marker among the files names: name is empty where there is no marker. A beheaded one
+// ends so early that no crash leaves it so.
+func ReadManifest(ctx context.Context, fs vfs.FS, dir string, files []File) (name string, tail Tail, beheaded bool, err error) {
+	name, named := MarkerValue(files, "manifest")
+	if !named {
+		return "", Tail{}, false, nil
+	}
+	tail, err = CheckManifest(ctx, fs, fs.PathJoin(dir, name))
+	tables := slices.ContainsFunc(files, func(f File) bool { return f.Kind == Table })
+	return name, tail, err == nil && tables && tail.Records < manifestBegins, err
+}
 
 // CheckManifest reads a manifest to its end. Pebble takes the first record that it cannot read for the end.
 func CheckManifest(ctx context.Context, fs vfs.FS, path string) (Tail, error) {
