@@ -57,8 +57,9 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 	if a.Journal, err = journal.OpenReadOnly(dir, journal.Options{FS: o.FS, Log: o.Log}); err != nil {
 		return nil, a.failed(err)
 	}
-	torn := a.Journal.Torn(index.KnownTo(dir, index.Options{FS: o.FS})) // an index that is computed anew does not know it any more
+	torn := a.Journal.Torn(0)
 	if !index.Current(a.Journal, index.Options{FS: o.FS}) {
+		torn = a.Journal.Torn(index.KnownTo(dir, index.Options{FS: o.FS})) // one that is computed anew does not know it any more
 		if err := index.Newer(dir, index.Options{FS: o.FS}); err != nil {
 			return nil, a.failed(err)
 		}
