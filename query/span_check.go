@@ -1,9 +1,6 @@
 package query
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Check refuses a span whose end lies before its beginning, as far as the moments by themselves tell: nothing would be looked at, and
 // "nothing was found" would be taken for an answer. now is that of our clock.
@@ -11,7 +8,7 @@ func (s Span) Check(now time.Time) error {
 	if !s.reversed(now) {
 		return nil
 	}
-	return usagef("--from lies behind --to: it is %s, and --to is %s; exchange them", s.From.words(), s.To.words())
+	return usagef("--from lies behind --to: it is %s, and --to is %s; exchange them", whenText(s.From), whenText(s.To))
 }
 
 // reversed tells it of moments of one kind, and of now. Others have an order in the stream of a source only.
@@ -30,19 +27,4 @@ func (s Span) reversed(now time.Time) bool {
 		return to.Epoch < from.Epoch || to.Epoch == from.Epoch && to.Seq < from.Seq
 	}
 	return false
-}
-
-// words are a moment as ParseWhen takes it.
-func (w When) words() string {
-	switch w.Kind {
-	case Now:
-		return "now"
-	case AtTime:
-		return time.UnixMilli(w.Ms).UTC().Format("2006-01-02T15:04:05.000Z")
-	case AtOffset:
-		return fmt.Sprintf("offset:%d", w.Offset)
-	case AtSeq:
-		return fmt.Sprintf("seq:%d/%d", w.Epoch, w.Seq)
-	}
-	return "the newest"
 }
