@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -25,15 +27,19 @@ func TestKill9WhileImporting(t *testing.T) {
 	objects := readJournal(t, whole).objects
 	objects = objects[:min(len(objects), 2000)]
 	answers, losses := lookupLines(t, whole, "", objects), gapLines(t, whole)
-	for done, n := 0, 0; done < todo; n++ {
-		dir, durable, killed := filepath.Join(base, "killed"), uint64(0), 0
+	for done := 0; done < todo; {
+		dir, durable, killed := filepath.Join(t.TempDir(), "killed"), uint64(0), 0
 		for {
 			p := start(t, kvjournalBinary, "import", "--dir", dir, path)
 			select {
 			case <-p.ended:
 			case <-time.After(time.Duration(rng.Int64N(int64(took)))): // a random moment, no condition
-				p.kill9(t)
-				killed++
+				if err := p.cmd.Process.Kill(); err == nil {
+					killed++
+				} else if !errors.Is(err, os.ErrProcessDone) { // it ended at that moment
+					t.Fatal(err)
+				}
+				p.wait(t)
 			}
 			if st, ok := tryStats(t, dir); ok && st.DurableOffset < durable {
 				t.Fatalf("LOST: offset %d was acknowledged, the journal ends at %d", durable, st.DurableOffset)
@@ -57,6 +63,5 @@ func TestKill9WhileImporting(t *testing.T) {
 		if got := gapLines(t, dir); !slices.Equal(got, losses) {
 			t.Errorf("gaps\n%s\nwant\n%s", got, losses)
 		}
-		base = t.TempDir()
 	}
 }
