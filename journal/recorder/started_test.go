@@ -86,8 +86,9 @@ func TestRecorderStartsFresh(t *testing.T) {
 	s := newStream()
 	session(t, fs, true)
 	session(t, fs, true, s.fact(capture.Connected), s.batch("a"))
-	wantVerdicts(t, openJournal(t, fs), "recorder_started", "recorder_stopped", "recorder_started", "connected", "message 1/1", "recorder_stopped")
-	for _, r := range headers(t, openJournal(t, fs)) {
+	j := openJournal(t, fs)
+	wantVerdicts(t, j, "recorder_started", "recorder_stopped", "recorder_started", "connected", "message 1/1", "recorder_stopped")
+	for _, r := range headers(t, j) {
 		if r.Epoch != 1 {
 			t.Errorf("offset %d: epoch %d", r.Offset, r.Epoch)
 		}
