@@ -17,6 +17,8 @@
 //     damage is (event.TooMany); a message too large to be taken, or that makes libzmq hold too much, breaks the connection (native.go).
 //  8. A pause for want of room (Room) is a stop and a start: all that was received is durable, and what is lost meanwhile is recorder_down.
 //
-// A commit takes all that the buffer holds, up to 2 MiB, while at most two commits wait for their sync: so a group is one message when
-// little comes, and grows under load.
+// A commit takes all that the buffer holds, up to 2 MiB, while at most two commits wait for their sync, and begins 10 ms behind the one before
+// (Options.Pace) unless as much is there: so a message that comes alone is durable at once, and groups grow under load. Of 50,000 events/s, on
+// two busy cores, a recorder took 116 % of one with a pace of none and 103 % with 10 ms: there are fewer syncs, and almost no small blocks to
+// seal (2.1 s of 15 before, 0.1 now). With the index's beat (index.Options.Beat) of 50 ms in place of 10: 82 %. It was 131 % with neither.
 package recorder

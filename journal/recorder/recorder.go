@@ -22,6 +22,8 @@ const (
 	DefaultBuffer = 64 << 20
 	// commitBytes is the most that one commit takes from the buffer.
 	commitBytes = 2 << 20
+	// DefaultPace is the least time from one commit to the next, as long as there is less than commitBytes to commit.
+	DefaultPace = 10 * time.Millisecond
 )
 
 // Options of a Recorder.
@@ -29,6 +31,9 @@ type Options struct {
 	// BufferBytes bounds what was received and is not in the journal yet. 0: DefaultBuffer. More rides out longer stalls of
 	// the disk; when it is full nothing is read, and the publisher drops at its own mark.
 	BufferBytes int64
+	// Pace is the least time between the beginnings of two commits, unless much has come: what comes within it is synced together. The first
+	// message behind a silence is never held up. Shorter makes the newest messages durable sooner, at more syncs. 0: DefaultPace; negative: none.
+	Pace time.Duration
 	// MaxEvents bounds the events of one message that is applied: see Feed.LimitEvents. 0: event.DefaultLimit. More lets a single
 	// message take more memory, about 150 B an event.
 	MaxEvents int
@@ -86,6 +91,9 @@ type line struct {
 func New(j *journal.Journal, sources []journal.Source, o Options) (*Recorder, error) {
 	if o.BufferBytes == 0 {
 		o.BufferBytes = DefaultBuffer
+	}
+	if o.Pace == 0 {
+		o.Pace = DefaultPace
 	}
 	if o.NativeBytes == 0 {
 		o.NativeBytes = DefaultNative
@@ -222,11 +230,16 @@ func (r *Recorder) record(ctx context.Context, s *stretch) (err error) {
 	return errors.Join(append([]error{err}, failures...)...)
 }
 
-// write moves items from the buffer into the journal until the buffer is closed and empty. One commit takes all that
-// arrived during the one before: so groups are small when little comes, and large under load.
+// write moves items from the buffer into the journal until the buffer is closed and empty. One commit takes all that arrived during the
+// one before, and within Options.Pace: so a message that comes alone is durable at once, and groups are large under load.
 func (r *Recorder) write(buf *subscribe.Buffer) error {
+	var begun time.Time
 	for {
+		if wait := r.o.Pace - time.Since(begun); wait > 0 {
+			buf.Gather(commitBytes, wait)
+		}
 		items, err := buf.Pop(context.Background(), commitBytes)
+		begun = time.Now()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/kvjournal/kvjournal/journal/capture"
 )
@@ -53,7 +54,8 @@ type Buffer struct {
 	count  int
 	bytes  int64
 	closed bool
-	items  broadcast // an item came, or Close
+	gather int64     // bytes that Gather waits for; 0: nobody waits so
+	items  broadcast // an item came, or as many as are gathered, or Close
 	space  broadcast // items went, or Close
 }
 
@@ -82,6 +84,7 @@ func (b *Buffer) offer(item Item, force bool) (space <-chan struct{}, err error)
 	case b.closed:
 		return nil, ErrBufferClosed
 	case !force && b.count > 0 && b.bytes+cost > b.max:
+		b.items.fire() // there will be no more
 		return b.space.wait(), nil
 	}
 	if b.count == len(b.ring) {
@@ -90,8 +93,32 @@ func (b *Buffer) offer(item Item, force bool) (space <-chan struct{}, err error)
 	b.ring[(b.head+b.count)&(len(b.ring)-1)] = item
 	b.count++
 	b.bytes += cost
-	b.items.fire()
+	if b.bytes >= b.gather {
+		b.items.fire()
+	}
 	return nil, nil
+}
+
+// Gather waits until so many bytes are there, as Bytes counts them, or no more can come, or the time has passed. Only the writer may call it. The
+// items that come meanwhile wake nobody.
+func (b *Buffer) Gather(bytes int64, wait time.Duration) {
+	b.mu.Lock()
+	if b.closed || b.bytes >= bytes {
+		b.mu.Unlock()
+		return
+	}
+	b.gather = bytes
+	enough := b.items.wait()
+	b.mu.Unlock()
+	passed := time.NewTimer(wait)
+	defer passed.Stop()
+	select {
+	case <-enough:
+	case <-passed.C:
+	}
+	b.mu.Lock()
+	b.gather = 0
+	b.mu.Unlock()
 }
 
 // Pop waits for items and returns the oldest: as many as fit maxBytes, at least one.

@@ -67,6 +67,50 @@ func TestBufferTakesOneLargerItem(t *testing.T) {
 	}
 }
 
+// TestBufferGathers: Gather returns when there is enough, when the buffer is full, when it is closed, and when the time has passed.
+func TestBufferGathers(t *testing.T) {
+	gathering := func(b *Buffer, bytes int64, wait time.Duration) <-chan struct{} {
+		done := make(chan struct{})
+		go func() {
+			b.Gather(bytes, wait)
+			close(done)
+		}()
+		eventually(t, "Gather waits", func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.gather != 0
+		})
+		return done
+	}
+	b := NewBuffer(3 * oneItem)
+	done := gathering(b, 2*oneItem, time.Hour)
+	b.Push(item(0, 0, 0))
+	b.mu.Lock()
+	if b.items.ch == nil {
+		t.Error("one item of two woke the writer")
+	}
+	b.mu.Unlock()
+	b.Push(item(0, 1, 0))
+	<-done
+	b.Gather(2*oneItem, time.Hour) // they are there
+	if items, err := b.Pop(context.Background(), 1<<30); len(items) != 2 || err != nil {
+		t.Fatal(items, err)
+	}
+	done = gathering(b, 1<<30, time.Hour)
+	for n := range int64(3) {
+		b.Push(item(0, n, 0))
+	}
+	if space, err := b.offer(item(0, 3, 0), false); space == nil || err != nil {
+		t.Fatal("a fourth item beyond the bound")
+	}
+	<-done
+	done = gathering(b, 1<<30, time.Hour)
+	b.Close()
+	<-done
+	b.Gather(1<<30, time.Hour)
+	NewBuffer(1).Gather(1, time.Millisecond)
+}
+
 func TestBufferEnds(t *testing.T) {
 	b := NewBuffer(oneItem)
 	done, cancel := context.WithCancel(context.Background())
