@@ -175,8 +175,10 @@ func (x *Index) startFlush() error {
 	return err
 }
 
-// Follow keeps the index behind the journal until ctx ends. It returns ctx's error, or what went wrong.
+// Follow keeps the index behind the journal until ctx ends, by Options.Beat at most but where it cannot keep up. It returns ctx's error, or what
+// went wrong.
 func (x *Index) Follow(ctx context.Context) error {
+	var begun time.Time
 	for {
 		wait, cancel := context.WithTimeout(ctx, x.opts.FlushEvery)
 		_, err := x.j.WaitDurable(wait, x.Applied())
@@ -187,12 +189,40 @@ func (x *Index) Follow(ctx context.Context) error {
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
+		if err := x.rest(ctx, x.opts.Beat-time.Since(begun)); err != nil {
+			return err
+		}
+		begun = time.Now()
 		if err := x.CatchUp(ctx, nil); err != nil {
 			return err
 		}
 		if err := x.flushIfDue(); err != nil {
 			return err
 		}
+	}
+}
+
+// rest waits for so long, or until somebody cannot.
+func (x *Index) rest(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-x.hurry:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Hurry tells Follow that a question waits for what is durable already.
+func (x *Index) Hurry() {
+	select {
+	case x.hurry <- struct{}{}:
+	default: // it was told
 	}
 }
 

@@ -110,6 +110,10 @@
 //	blocks read and unpacked ahead                     408,000
 //	live rows without evidence, no filters in L0-L3    488,000
 //
+// Behind a publisher of 50,000 events/s what a write costs is the memtable, into which few rows are inserted far from each other: 7.3 us of
+// processor time an event where Follow applied each group of the journal at once (some 50 events). So it rests (Options.Beat) unless a question
+// waits, on two busy cores: not at all 5.9 s of 15, 10 ms 5.8, 25 ms 4.2, 50 ms 3.3, 100 ms 2.1, 250 ms 1.8.
+//
 // At rest, what a question costs depends on how many tables lie on top of each other. 20 million events just imported had 221 tables in
 // L0, without filters: diff of a minute 118 s, objects at a moment 42 s. Compacted at the end of an import (Settle, 20 s) they take
 // 2.2 s and 2.2 s, and the index 47 B an event instead of 93. Pebble kept the values of all but the first key with a prefix apart,

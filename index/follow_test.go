@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -140,5 +142,41 @@ func TestViewIsOneMoment(t *testing.T) {
 	}
 	if fresh.Applied() != 100 || fresh.Source(1) == state {
 		t.Errorf("a fresh view is at %d", fresh.Applied())
+	}
+}
+
+// TestFollowRests: within the beat nothing is applied unless somebody hurries.
+func TestFollowRests(t *testing.T) {
+	w := newWorld(t, newSeed(t), 1)
+	w.add(10)
+	o := testOptions(vfs.NewMem())
+	o.Beat = time.Hour
+	x := w.openIndex(o)
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() {
+		if err := x.Follow(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("Follow: %v", err)
+		}
+	})
+	defer following.Wait()
+	defer cancel()
+	applied := func(to uint64) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); x.Applied() < to; runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatalf("applied up to %d, want %d", x.Applied(), to)
+			}
+		}
+	}
+	applied(w.j.Durable())
+	for range 3 {
+		before := x.Applied()
+		w.add(10)
+		if now := x.Applied(); now != before {
+			t.Fatalf("applied up to %d, it was %d, and nobody asked", now, before)
+		}
+		x.Hurry()
+		applied(w.j.Durable())
 	}
 }

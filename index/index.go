@@ -35,6 +35,7 @@ type Index struct {
 	opts Options
 
 	writing sync.Mutex                                       // held by whoever applies records
+	hurry   chan struct{}                                    // holds one: Follow is not to rest (Hurry)
 	wanted  atomic.Int32                                     // who waits for writing before the index has caught up (take)
 	anew    func(rows, events, gone, free, size uint64) bool // how Prune trims; tests set it
 	pruning sync.Mutex                                       // held by Prune, Trim and Rebuild; taken before writing
@@ -67,7 +68,7 @@ func Open(j *journal.Journal, create bool, o Options) (*Index, error) {
 	if _, err := o.FS.Stat(path); err != nil && !create {
 		return nil, fmt.Errorf("there is none: %w", ErrRebuild)
 	}
-	x := &Index{dir: j.Dir(), j: j, opts: o, flushedAt: time.Now(), anew: anew}
+	x := &Index{dir: j.Dir(), j: j, opts: o, flushedAt: time.Now(), anew: anew, hurry: make(chan struct{}, 1)}
 	if o.ObjectCache > 0 {
 		x.hot = newHot(&x.fresh, o.ObjectCache)
 	}

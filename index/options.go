@@ -96,6 +96,9 @@ func (o Options) written() (out []*pebble.Options) {
 // DefaultObjectCache is Options.ObjectCache where none is given, in bytes.
 const DefaultObjectCache = 64 << 20
 
+// DefaultBeat is Options.Beat where none is given.
+const DefaultBeat = 50 * time.Millisecond
+
 // Options of an index. The zero value is right for a program that records.
 type Options struct {
 	// FS holds all files. nil: the operating system's.
@@ -114,6 +117,10 @@ type Options struct {
 	// FlushEvents and FlushEvery bound what must be replayed from the journal after a crash. 0: 150,000 events, 30 s.
 	FlushEvents int
 	FlushEvery  time.Duration
+	// Beat is the least time between two times that Follow applies what is new, unless Hurry is called: writing more rows at once costs less for
+	// each (doc.go), and an answer is behind the journal by at most that. What comes behind a silence is applied at once. 0: DefaultBeat;
+	// negative: none.
+	Beat time.Duration
 	// CheckpointEvents is how many events lie between two places up to which the journal can be pruned; part of the format, so that all who
 	// open an index give the same. 0: CheckpointEvents. Tests make it small.
 	CheckpointEvents uint64
@@ -160,6 +167,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CheckpointEvents == 0 {
 		o.CheckpointEvents = CheckpointEvents
+	}
+	if o.Beat == 0 {
+		o.Beat = DefaultBeat
 	}
 	if o.FlushEvery == 0 {
 		o.FlushEvery = 30 * time.Second

@@ -64,6 +64,7 @@ func (e *Engine) openView(ctx context.Context, v *index.View, offset uint64) err
 		if now.After(deadline) {
 			return fmt.Errorf("offset %d is recorded but not indexed yet (the index is at %d); ask again, or see `kvjournal stats` for its lag", offset, applied)
 		}
+		e.Index.Hurry()
 		if err := pause.For(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
