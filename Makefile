@@ -24,7 +24,7 @@ ROUNDS ?= 5
 SIZES ?= 1000000,10000000,100000000
 BENCH ?=
 
-.PHONY: help setup build manual install uninstall run test lint bench bench-growth benchmarks browser figures past doubts reconcile crash damage events soak fuzz clean
+.PHONY: help setup build manual install uninstall run test lint bench bench-growth benchmarks browser figures past doubts lookups reconcile crash damage events soak fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -106,6 +106,14 @@ past: build ## what questions about the past cost, on 20 million events
 
 doubts: build ## how long a million doubts take to resolve with the master, under load
 	bash cmd/kvjournal/packaging/doubts.sh
+
+# wrk comes from the system's package manager.
+lookups: build ## what a recorder on one core answers over HTTP beside 50,000 events/s, asked by wrk
+	@command -v wrk >/dev/null || { \
+		command -v apt-get >/dev/null || { echo "wrk is missing: install it" >&2; exit 1; }; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq wrk >/dev/null; \
+	}
+	@bash cmd/kvjournal/packaging/lookups.sh
 
 reconcile: setup ## ten minutes of losses and restarts beside a master: nothing confirmed is wrong
 	KVJOURNAL_RECONCILE=10m go test -run 'ReconcileUnderLosses' -timeout 30m -v ./cmd/kvjournal
