@@ -24,6 +24,7 @@ const (
 )
 
 func main() {
+	twoAtOnce()
 	boundArenas()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once, as where stdout takes nothing any more
