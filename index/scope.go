@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -108,20 +109,45 @@ func (v *View) Gaps(source uint32, f func(*Gap) error) error {
 	return v.eachGap(source, sourceKey(keyGap, source), sourceKey(keyGap, source+1), f)
 }
 
+// GapsBetween calls f for each line of gaps of a source that records at the offsets first to last showed, in their order.
+func (v *View) GapsBetween(source uint32, first, last uint64, f func(*Gap) error) error {
+	return v.eachGap(source, gapKey(source, first, 0), gapKey(source, last, 0xff), f)
+}
+
+// GapBefore returns the last line of gaps of a source that a record before the offset showed; ok is false where there is none.
+func (v *View) GapBefore(source uint32, offset uint64) (last Gap, ok bool, err error) {
+	err = v.each(sourceKey(keyGap, source), gapKey(source, offset, 0), true, func(key, value []byte) error {
+		if last, err = decodeGap(source, key, value); err != nil {
+			return err
+		}
+		ok = true
+		return errPage
+	})
+	if errors.Is(err, errPage) {
+		err = nil
+	}
+	return last, ok, err
+}
+
 // GapPage appends up to n lines of gaps of a source that records at the offsets first to last showed, in their order.
 func (v *View) GapPage(dst []Gap, source uint32, first, last uint64, n int) ([]Gap, error) {
-	return page(dst, n, func(f func(*Gap) error) error {
-		return v.eachGap(source, gapKey(source, first, 0), gapKey(source, last, 0xff), f)
-	})
+	return page(dst, n, func(f func(*Gap) error) error { return v.GapsBetween(source, first, last, f) })
 }
 
 func (v *View) eachGap(source uint32, low, high []byte, f func(*Gap) error) error {
 	return v.each(low, high, false, func(key, value []byte) error {
-		g := Gap{}
-		if len(key) != 14 || json.Unmarshal(value, &g) != nil {
-			return errEvidence
+		g, err := decodeGap(source, key, value)
+		if err != nil {
+			return err
 		}
-		g.Source, g.After = source, binary.BigEndian.Uint64(key[5:])
 		return f(&g)
 	})
+}
+
+func decodeGap(source uint32, key, value []byte) (g Gap, err error) {
+	if len(key) != 14 || json.Unmarshal(value, &g) != nil {
+		return g, errEvidence
+	}
+	g.Source, g.After = source, binary.BigEndian.Uint64(key[5:])
+	return g, nil
 }

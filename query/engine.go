@@ -27,8 +27,12 @@ type Engine struct {
 	Tail func(ctx context.Context, source uint32) (since int64, offset uint64, err error)
 	// Counted keeps the number of live objects for a while; nil: it is counted each time.
 	Counted *CountCache
+	// Credits keeps what losses were credited with; nil: each question about losses goes through all that lie before them.
+	Credits *CreditCache
 	// Now is our clock; nil: time.Now.
 	Now func() time.Time
+	// Dir is the data directory, for those who are told commands; empty: it is not told.
+	Dir string
 }
 
 // Clock is the time on our clock: the zero of "-5m".

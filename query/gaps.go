@@ -72,7 +72,7 @@ func (e *Engine) Gaps(ctx context.Context, q *GapsQuery, progress Progress, f fu
 		v.Scans()
 	}
 	for i := range pieces {
-		if err := gapsOf(ctx, v, &pieces[i], e.cut(v, pieces[i].ID), q.NoObjects, progress, f); err != nil {
+		if err := gapsOf(ctx, v, &pieces[i], e.cut(v, pieces[i].ID), e.Credits, q.NoObjects, progress, f); err != nil {
 			return err
 		}
 	}
@@ -80,10 +80,10 @@ func (e *Engine) Gaps(ctx context.Context, q *GapsQuery, progress Progress, f fu
 }
 
 // gapsOf calls f for every loss of one source, of which what was so is known from the offset known on.
-func gapsOf(ctx context.Context, v *index.View, p *stretch, known uint64, noObjects bool, progress Progress, f func(*GapOut) error) error {
+func gapsOf(ctx context.Context, v *index.View, p *stretch, known uint64, credits *CreditCache, noObjects bool, progress Progress, f func(*GapOut) error) error {
 	b := gapBuffer{source: p.Source, known: known}
 	resolved := resolver{v: v, source: p.ID}
-	attributed := attributor{v: v, source: p.ID}
+	attributed := attributor{v: v, source: p.ID, kept: credits}
 	flush := func() error {
 		if err := b.fill(ctx, v, progress); err != nil {
 			return err
@@ -96,8 +96,12 @@ func gapsOf(ctx context.Context, v *index.View, p *stretch, known uint64, noObje
 		b.lines, b.first = b.lines[:0], b.first[:0]
 		return nil
 	}
-	before := uint64(0)
-	err := v.Gaps(p.ID, func(g *index.Gap) error {
+	last, _, err := v.GapBefore(p.ID, p.from.Offset)
+	if err != nil {
+		return err
+	}
+	before := last.Before
+	err = v.GapsBetween(p.ID, p.from.Offset, p.to.Offset, func(g *index.Gap) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

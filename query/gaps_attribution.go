@@ -28,16 +28,19 @@ type Attribution struct {
 	Text string `json:"text"`
 }
 
-// attributor attributes the losses of one source, in their order. It goes through all that lies before them once, so that what is said of a
-// loss does not depend on the span that was asked for.
+// attributor attributes the losses of one source, in their order. It goes through all that lies before them, from the last place on that is
+// kept, so that what is said of a loss does not depend on the span that was asked for.
 type attributor struct {
 	v      *index.View
 	source uint32
+	kept   *CreditCache // nil: nothing is kept
 	gaps   ahead[index.Gap]
 	polls  ahead[index.SourceStatus]
-	drops  drops
-	epoch  uint64 // that drops are of
-	around pollsAround
+	creditState
+	around pollsAround // the last losses that a poll was found behind
+	begun  bool
+	ended  bool // no poll lies behind what was read
+	steps  int  // since the state was kept
 }
 
 // pollsAround are two polls and what they tell of the losses between them.
@@ -67,13 +70,21 @@ func (a *attributor) of(g *index.Gap) (*Attribution, error) {
 	if !attributable(g.Cause) || !g.HasSeq {
 		return nil, nil
 	}
-	for a.around.to < g.After {
-		if err := a.next(); err != nil {
+	if !a.begun {
+		a.begin(g.After)
+	}
+	for {
+		if known, err := a.decided(g); err != nil {
+			return nil, err
+		} else if known {
+			break
+		}
+		if err := a.step(); err != nil {
 			return nil, err
 		}
 	}
 	p := &a.around
-	if !p.told || g.After < p.from {
+	if p.to < g.After || !p.told || g.After < p.from {
 		return nil, nil
 	}
 	out := &Attribution{DroppedAfter: p.status.Counters.Dropped, Dropped: p.credit.own, DroppedEarlier: p.credit.earlier}
@@ -84,47 +95,94 @@ func (a *attributor) of(g *index.Gap) (*Attribution, error) {
 	return out, nil
 }
 
-// next finds the next losses and the poll behind them.
-func (a *attributor) next() error {
-	p := pollsAround{from: a.around.to + 1, to: math.MaxUint64}
-	defer func() { a.around = p }()
-	for {
-		s, err := a.poll()
-		if err != nil || s == nil {
-			return err
-		}
-		if err := a.losses(&p, s.Offset); err != nil {
-			return err
-		}
-		switch {
-		case s.Counters == nil || len(s.Facts) == 0: // no poll, or one that did not look whether a loss waited for it
-		case forLoss(s):
-			p.to, p.status = s.Offset, s
-			p.credit, p.told = a.drops.settle(&s.Status, &p.lost)
-			return nil
-		case p.lost.losses == 0:
-			a.drops.pass(&s.Status)
-		}
+// begin goes to the last place before the offset that is kept.
+func (a *attributor) begin(offset uint64) {
+	a.begun = true
+	a.creditState = a.kept.before(a.source, offset)
+	a.gaps.from, a.polls.from = a.at+1, a.at+1
+}
+
+// decided reports whether what was read says all that there is to say of a loss.
+func (a *attributor) decided(g *index.Gap) (bool, error) {
+	if a.ended || a.around.to >= g.After {
+		return true, nil
+	}
+	if !a.lost.more && a.from <= g.After {
+		return false, nil
+	}
+	// No counters will tell of it: too many losses lie between two polls, or the counters began anew behind it.
+	next, err := a.gap()
+	return err == nil && (next == nil || next.After > g.After), err
+}
+
+// step accounts for the next loss or poll.
+func (a *attributor) step() error {
+	s, err := a.poll()
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		a.ended = true
+		return nil
+	}
+	g, err := a.gap()
+	if err != nil {
+		return err
+	}
+	if g != nil && g.After <= s.Offset {
+		a.gaps.skip()
+		a.at = g.After
+		a.addLoss(g)
+	} else {
+		a.polls.skip()
+		a.at = s.Offset
+		a.addPoll(s)
+	}
+	a.steps++
+	return a.keep()
+}
+
+// keep keeps the state now and then, where all that lies at its offset was accounted for.
+func (a *attributor) keep() error {
+	if a.kept == nil || a.steps < a.kept.spacing(a.source) {
+		return nil
+	}
+	s, err := a.poll()
+	if err != nil {
+		return err
+	}
+	g, err := a.gap()
+	if err != nil || s != nil && s.Offset <= a.at || g != nil && g.After <= a.at {
+		return err
+	}
+	a.steps = 0
+	a.kept.keep(a.source, a.creditState)
+	return nil
+}
+
+// addPoll accounts for a poll.
+func (a *attributor) addPoll(s *index.SourceStatus) {
+	switch {
+	case s.Counters == nil || len(s.Facts) == 0: // no poll, or one that did not look whether a loss waited for it
+	case forLoss(s):
+		a.around = pollsAround{from: a.from, to: s.Offset, status: s, lost: a.lost}
+		a.around.credit, a.around.told = a.drops.settle(&s.Status, &a.lost)
+		a.from, a.lost = s.Offset+1, lostBetween{}
+	case a.lost.losses == 0:
+		a.drops.pass(&s.Status)
 	}
 }
 
-// losses sums up those that the records up to an offset showed.
-func (a *attributor) losses(p *pollsAround, upTo uint64) error {
-	for {
-		g, err := a.gap()
-		if err != nil || g == nil || g.After > upTo {
-			return err
-		}
-		a.gaps.skip()
-		explains := attributable(g.Cause)
-		if g.Epoch != a.epoch || g.Cause == continuity.PublisherRestart || !explains && (g.MissingOffsets || g.HasSeq && g.Missing > 0) {
-			// The counters begin anew; or numbers are missing that some drops may be among, nobody knows how many.
-			a.drops, a.epoch = drops{}, g.Epoch
-			p.from, p.lost = g.After, lostBetween{}
-		}
-		if explains {
-			p.lost.add(g)
-		}
+// addLoss accounts for a loss.
+func (a *attributor) addLoss(g *index.Gap) {
+	explains := attributable(g.Cause)
+	if g.Epoch != a.epoch || g.Cause == continuity.PublisherRestart || !explains && (g.MissingOffsets || g.HasSeq && g.Missing > 0) {
+		// The counters begin anew; or numbers are missing that some drops may be among, nobody knows how many.
+		a.drops, a.epoch = drops{}, g.Epoch
+		a.from, a.lost = g.After, lostBetween{}
+	}
+	if explains {
+		a.lost.add(g)
 	}
 }
 
@@ -173,9 +231,9 @@ func (a *ahead[T]) peek(read func(from uint64) ([]T, error), offset func(*T) uin
 
 func (a *ahead[T]) skip() { a.rows = a.rows[1:] }
 
-// poll returns the next status.
+// poll returns the next status, which stays the next.
 func (a *attributor) poll() (*index.SourceStatus, error) {
-	s, err := a.polls.peek(func(from uint64) (page []index.SourceStatus, err error) {
+	return a.polls.peek(func(from uint64) (page []index.SourceStatus, err error) {
 		err = a.v.Statuses(a.source, max(from, 1)-1, a.v.Applied(), false, func(s *index.SourceStatus) error {
 			if page = append(page, *s); len(page) == rowsAhead {
 				return errEnough
@@ -187,10 +245,6 @@ func (a *attributor) poll() (*index.SourceStatus, error) {
 		}
 		return page, err
 	}, func(s *index.SourceStatus) uint64 { return s.Offset })
-	if s != nil {
-		a.polls.skip()
-	}
-	return s, err
 }
 
 // gap returns the next loss, which stays the next. Those that one record showed are read together.

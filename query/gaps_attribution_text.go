@@ -50,7 +50,7 @@ const queueKnob = "make the publisher's event queue larger, or give its sending 
 
 // queueText is of losses that the publisher's queue made; what of them was not counted is told too.
 func queueText(p *pollsAround, counter, host string) string {
-	all := plural(p.lost.queue, "missing number")
+	all := fmt.Sprintf("%d %s", p.lost.queue, Plural(p.lost.queue, "missing number", "missing numbers"))
 	if p.lost.losses > 1 {
 		all += fmt.Sprintf(" of %d losses", p.lost.losses)
 	}
@@ -85,11 +85,4 @@ func counterText(out *Attribution) string {
 		counter += fmt.Sprintf(", and %d counted before that had not shown yet", out.DroppedEarlier)
 	}
 	return counter
-}
-
-func plural(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

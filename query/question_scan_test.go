@@ -2,8 +2,10 @@ package query
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +33,7 @@ func randomQuestion(r *rand.Rand) string {
 func TestScanQuestion(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
-	scanned, read := 0, 0
+	scanned, read, refused := 0, 0, 0
 	for range 30_000 {
 		text := randomQuestion(r)
 		want, werr := parseQuestion([]byte(text))
@@ -46,6 +48,14 @@ func TestScanQuestion(t *testing.T) {
 			scanned++
 		}
 
+		only, oerr := ParseOnlyQuestion([]byte(text))
+		if unknown := (*UnknownFieldsError)(nil); errors.As(oerr, &unknown) {
+			if slices.Contains(unknown.Fields, "object_key") || !strings.Contains(text, `"`+unknown.Fields[0]+`"`) {
+				t.Fatalf("seed %d: %q: %v", seed, text, oerr)
+			}
+		} else if (oerr == nil) != (werr == nil) || !reflect.DeepEqual(only, want) {
+			t.Fatalf("seed %d: %q:\n%#v %v, want\n%#v %v", seed, text, only, oerr, want, werr)
+		}
 		array := text
 		for range r.IntN(3) {
 			array += "," + randomQuestion(r)
@@ -53,10 +63,20 @@ func TestScanQuestion(t *testing.T) {
 		array = " [" + array + "]"[r.IntN(2)*r.IntN(2):] + " "
 		var wants []Question
 		werr = json.Unmarshal([]byte(array), &wants)
-		gots, gerr := ParseQuestions([]byte(array))
+		gots, gerr := ParseOnlyQuestions([]byte(array))
+		if unknown := (*UnknownFieldsError)(nil); errors.As(gerr, &unknown) {
+			if !strings.Contains(array, `"x"`) && !strings.Contains(array, `""`) {
+				t.Fatalf("seed %d: %q: %v", seed, array, gerr)
+			}
+			refused++
+			continue
+		}
 		if (werr == nil) != (gerr == nil) || werr != nil && werr.Error() != gerr.Error() || werr == nil && !reflect.DeepEqual(gots, wants) {
 			t.Fatalf("seed %d: %q:\n%#v %v, want\n%#v %v", seed, array, gots, gerr, wants, werr)
 		}
+	}
+	if refused < 100 {
+		t.Errorf("seed %d: %d arrays with unknown fields were refused: they are to be many", seed, refused)
 	}
 	if scanned < 100 || read < scanned+100 {
 		t.Errorf("seed %d: of %d questions %d were read fast: both kinds are to be many", seed, read, scanned)

@@ -3,8 +3,10 @@ package query
 import (
 	"context"
 	"math"
+	"path/filepath"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // StatsOut are the figures of a data directory.
@@ -23,6 +25,8 @@ type StatsOut struct {
 	Horizon *HorizonOut `json:"horizon,omitempty"`
 	// Recorder is left out where none runs.
 	Recorder *RecorderStats `json:"recorder,omitempty"`
+	// Dir is the data directory: an absolute path on its machine, as --dir takes it. Left out where that is no UTF-8.
+	Dir string `json:"dir,omitempty"`
 }
 
 // JournalStats are in bytes; per event where there is any, and of those behind the horizon. RawBytes count what was received.
@@ -113,7 +117,7 @@ func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 	here := j.Totals.Events - min(j.Totals.Events, e.Journal.Horizon().Events)
 	out := &StatsOut{
 		Events: j.Totals.Events, Messages: j.Totals.Messages, Duplicates: j.Totals.Duplicates, Damaged: j.Totals.Damaged,
-		DurableOffset: j.Durable, Horizon: e.Horizon(),
+		DurableOffset: j.Durable, Horizon: e.Horizon(), Dir: absolute(e.Dir),
 		Journal: JournalStats{
 			Bytes: j.TableBytes, WALBytes: j.LogBytes, RawBytes: j.Totals.RawBytes,
 			BytesPerEvent: per(j.TableBytes, here), RawBytesPerEvent: per(j.Totals.RawBytes, j.Totals.Events),
@@ -179,4 +183,16 @@ func per(bytes, events uint64) *float64 {
 	}
 	v := math.Round(float64(bytes)/float64(events)*10) / 10
 	return &v
+}
+
+// absolute is a directory as whoever stands elsewhere names it; empty where there is no such text.
+func absolute(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	path, err := filepath.Abs(dir)
+	if err != nil || !utf8.ValidString(path) {
+		return ""
+	}
+	return path
 }

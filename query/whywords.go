@@ -37,6 +37,14 @@ func plainWord(s string) bool {
 	}) < 0
 }
 
+// Plural is the word for n of something.
+func Plural(n uint64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // ShellWord writes s so that a shell reads it as one word; bytes that cannot be shown as bash reads them.
 func ShellWord(s string) string {
 	if plainWord(s) {

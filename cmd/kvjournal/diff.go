@@ -150,8 +150,8 @@ func (t *diffShow) summary(s *query.DiffSummary) {
 		}
 	}
 	sure := s.GainedConfirmed + s.LostConfirmed
-	out.say(fmt.Sprintf("%s %s between, %s %s of %s %s; what %s of them came to is confirmed", number(s.Events), plural(s.Events, "event", "events"),
-		number(changes), plural(changes, "change", "changes"), number(s.Objects), plural(s.Objects, "object", "objects"), number(sure)))
+	out.say(fmt.Sprintf("%s %s between, %s %s of %s %s; what %s of them came to is confirmed", number(s.Events), query.Plural(s.Events, "event", "events"),
+		number(changes), query.Plural(changes, "change", "changes"), number(s.Objects), query.Plural(s.Objects, "object", "objects"), number(sure)))
 	if changes > 0 {
 		t.tallies(s)
 	}
@@ -246,13 +246,13 @@ func doubtWords(s *query.DiffSummary) []string {
 		lines = append(lines, "IN DOUBT: in between there was a gap or a restart: "+strings.Join(gaps, ", ")+
 			". What the lost events told of is not listed, unless a later event showed it; objects that were present before and have no newer event are uncertain now. See `kvjournal gaps`.")
 	} else if s.Marks > 0 {
-		lines = append(lines, fmt.Sprintf("IN DOUBT: %s %s in between, without a gap in the numbers: what was known before is uncertain now.", number(s.Marks), plural(s.Marks, "mark", "marks")))
+		lines = append(lines, fmt.Sprintf("IN DOUBT: %s %s in between, without a gap in the numbers: what was known before is uncertain now.", number(s.Marks), query.Plural(s.Marks, "mark", "marks")))
 	}
 	if s.Restarts > 0 {
 		lines = append(lines, "After a restart of the publisher, what it held before is most likely gone, though no event says so.")
 	}
 	if s.Clears > 0 {
-		lines = append(lines, fmt.Sprintf("%s %s in between: objects lost by %s are uncertain, because what was stored meanwhile may have survived.", number(s.Clears), plural(s.Clears, "clear", "clears"), plural(s.Clears, "it", "them")))
+		lines = append(lines, fmt.Sprintf("%s %s in between: objects lost by %s are uncertain, because what was stored meanwhile may have survived.", number(s.Clears), query.Plural(s.Clears, "clear", "clears"), query.Plural(s.Clears, "it", "them")))
 	}
 	return lines
 }

@@ -20,12 +20,20 @@ const patience = 60 * time.Second
 // eventually polls ok until it holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
+	if !waitFor(patience, ok) {
+		t.Fatalf("waited %v in vain: %s", patience, what)
+	}
+}
+
+// waitFor waits for a condition, so long at most; any goroutine may.
+func waitFor(patience time.Duration, ok func() bool) bool {
 	for deadline := time.Now().Add(patience); !ok(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain: %s", patience, what)
+			return false
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	return true
 }
 
 // result is how a command ended.

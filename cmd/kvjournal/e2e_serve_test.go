@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/httpapi"
+	"github.com/kvjournal/kvjournal/query/service"
 )
 
 // front asks a `kvjournal serve`, again where it says that there is no answer just now.
@@ -29,35 +31,42 @@ type front struct {
 }
 
 // get returns an answer. What is no answer must be a problem that says to ask again.
-func (f *front) get(path string) ([]byte, error) {
-	for deadline := time.Now().Add(patience); ; {
-		resp, err := f.client.Get(f.url + path)
-		if err != nil {
-			return nil, err
+func (f *front) get(path string) (answer []byte, err error) {
+	if waited := waitFor(patience, func() bool {
+		var p *httpapi.Problem
+		if answer, p, err = f.once(path); p != nil {
+			err = fmt.Errorf("no answer for %v: %s", patience, p.Detail)
 		}
-		b, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			return nil, fmt.Errorf("%s was cut: %w", path, err)
-		}
-		if resp.StatusCode == http.StatusOK {
-			f.mu.Lock()
-			f.answers++
-			f.mu.Unlock()
-			return b, nil
-		}
-		var p httpapi.Problem
-		if err := json.Unmarshal(b, &p); err != nil || !strings.HasSuffix(p.Type, ":"+httpapi.ProblemUnavailable) {
-			return nil, fmt.Errorf("%s: %s %s", path, resp.Status, b)
-		}
-		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("no answer for %v: %s", patience, p.Detail)
-		}
-		f.mu.Lock()
-		f.refused++
-		f.mu.Unlock()
-		time.Sleep(10 * time.Millisecond)
+		return p == nil
+	}); !waited {
+		return nil, err
 	}
+	return answer, err
+}
+
+// once returns an answer, or the problem that puts it off.
+func (f *front) once(path string) ([]byte, *httpapi.Problem, error) {
+	resp, err := f.client.Get(f.url + path)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s was cut: %w", path, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if resp.StatusCode == http.StatusOK {
+		f.answers++
+		return b, nil, nil
+	}
+	var p httpapi.Problem
+	if err := json.Unmarshal(b, &p); err != nil || !strings.HasSuffix(p.Type, ":"+httpapi.ProblemUnavailable) {
+		return nil, nil, fmt.Errorf("%s: %s %s", path, resp.Status, b)
+	}
+	f.refused++
+	return nil, &p, nil
 }
 
 // stats asks for the figures; Recorder is nil where the directory is at rest.
@@ -163,6 +172,40 @@ func TestServeHandsOver(t *testing.T) {
 		t.Errorf("serve answered up to offset %d, the directory has %d", end, st.DurableOffset)
 	}
 	t.Logf("%d answers, %d put off, %d to %d records", f.answers, f.refused, begun, end)
+	serve.stop(t)
+}
+
+// TestServeBeforeStopped: serve says of a recorder that is stopped what to do, whether a question was under way or not, and it is ready again
+// when that goes on.
+func TestServeBeforeStopped(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	rec := record(t, dir, "tcp://127.0.0.1:1", "--listen", "")
+	rec.signal(t, syscall.SIGSTOP)
+	serve := start(t, kvjournalBinary, "serve", "--dir", dir, "--listen", "127.0.0.1:0")
+	f := &front{url: serve.says(t, answeringOn)}
+	begun := time.Now()
+	for i, path := range []string{"/v1/stats", "/readyz", "/v1/log?follow=true", "/metrics"} {
+		_, p, err := f.once(path)
+		if err != nil || p == nil {
+			t.Fatalf("%s: %v, answered: %v", path, err, p == nil)
+		}
+		for _, say := range []string{"kvjournal record, process ", "does not answer", "kill -CONT", "restart"} {
+			if !strings.Contains(p.Detail, say) {
+				t.Errorf("%s: %q does not say %q", path, p.Detail, say)
+			}
+		}
+		if i == 0 && time.Since(begun) < service.SignPatience/2 {
+			t.Errorf("given up after %v", time.Since(begun))
+		}
+	}
+	if _, _, err := f.once("/healthz"); err != nil {
+		t.Errorf("serve itself: %v", err)
+	}
+	rec.signal(t, syscall.SIGCONT)
+	f.becomes(t, true, 0)
+	rec.stop(t)
+	f.becomes(t, false, 0)
 	serve.stop(t)
 }
 

@@ -56,7 +56,7 @@ interrupted leaves nothing behind.
 					return err
 				})
 				if err == nil {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s %s\n", path, number(records), plural(records, "record", "records"))
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s %s\n", path, number(records), query.Plural(records, "record", "records"))
 				}
 				return err
 			}
@@ -122,7 +122,7 @@ func (a *asking) export(w io.Writer, format string) (records uint64, err error) 
 	}
 	if joined > 0 {
 		fmt.Fprintf(a.cmd.ErrOrStderr(), "%s of more than %d frames, which a capture cannot hold: all frames from the %dth on are one there. No publisher sends such; they are damaged, here and there.\n",
-			number(joined)+plural(joined, " message", " messages"), capture.MaxFrames, capture.MaxFrames)
+			number(joined)+query.Plural(joined, " message", " messages"), capture.MaxFrames, capture.MaxFrames)
 	}
 	if err := a.noteHorizon(t, "export"); err != nil {
 		return records, err

@@ -78,7 +78,7 @@ func (f *follower) run(ctx context.Context) error {
 		live, err := f.ask(ctx)
 		var gone *httpapi.GoneError
 		var busy *service.LiveError
-		var silent *silentError
+		var silent *service.SilentError
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

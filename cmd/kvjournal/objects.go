@@ -163,16 +163,9 @@ func (t *objectsShow) end() {
 			t.out.row(nil, "  --after and the last line of --output json: the key is long")
 		}
 	default:
-		t.out.row(nil, "\n"+number(t.n)+" "+plural(t.n, "object", "objects")+".")
+		t.out.row(nil, "\n"+number(t.n)+" "+query.Plural(t.n, "object", "objects")+".")
 	}
 	t.out.row(nil, "?: uncertain; the last known state, and what casts doubt on it. -: never heard of there.")
-}
-
-func plural(n uint64, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 // afterName is what --after takes to go on behind an object: JSON, readable where the name is.
@@ -211,7 +204,7 @@ func countTable(out printer) (show func([]byte) error, end func()) {
 		for _, s := range c.AsOf {
 			out.row(nil, sourceAsOf(&s))
 		}
-		out.row(nil, fmt.Sprintf("%s %s: %s confirmed, %s uncertain", number(c.Objects), plural(c.Objects, "object", "objects"), number(c.Confirmed), number(c.Uncertain)))
+		out.row(nil, fmt.Sprintf("%s %s: %s confirmed, %s uncertain", number(c.Objects), query.Plural(c.Objects, "object", "objects"), number(c.Confirmed), number(c.Uncertain)))
 		out.row(nil)
 		widths := []int{44, 12, 12, 12, 12}
 		out.row(widths, "PRESENT ON", "OBJECTS", "CONFIRMED", "UNCERTAIN")
@@ -246,7 +239,7 @@ func countTable(out printer) (show func([]byte) error, end func()) {
 			rest, n = rest+o.Objects, n+o.Tenants
 		}
 		if n > 0 {
-			out.row(nil, fmt.Sprintf("%s more %s with %s %s", number(n), plural(n, "tenant", "tenants"), number(rest), plural(rest, "object", "objects")))
+			out.row(nil, fmt.Sprintf("%s more %s with %s %s", number(n), query.Plural(n, "tenant", "tenants"), number(rest), query.Plural(rest, "object", "objects")))
 		}
 		return nil
 	}

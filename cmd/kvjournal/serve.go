@@ -19,7 +19,7 @@ func newServe() *cobra.Command {
 		Short: "Answer questions about a directory over HTTP, whether a recorder runs on it or not",
 		Long: `Answers questions about a data directory over HTTP: a backup, a directory that was copied from elsewhere, or one that a
 recorder writes to now and then. A recorder answers by itself (record --listen); while one runs on the directory, serve passes
-questions on to it. It ends at Ctrl-C or SIGTERM.
+questions on to it; of one that is stopped or hangs it says so. It ends at Ctrl-C or SIGTERM.
 
 GET /openapi.yaml says what can be asked.`,
 		Example: `  kvjournal serve --dir monday --listen 127.0.0.1:8901

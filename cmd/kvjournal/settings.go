@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kvjournal/kvjournal/query/near"
 )
 
 // A setting is a flag that the environment and a file can give too: every flag of a service (asService), and of all commands --dir
@@ -90,7 +92,7 @@ func envLayer(environ, known, lists []string) (l layer, foreign []string, err er
 		setting, ok := names[name]
 		switch {
 		case !ok:
-			if like, near := nearest(name, sortedKeys(names)); near {
+			if like, is := near.Nearest(name, sortedKeys(names)); is {
 				return l, nil, fmt.Errorf("environment %s: there is no such setting; the nearest is %s", envPrefix+name, envPrefix+like)
 			}
 			foreign = append(foreign, envPrefix+name)

@@ -99,21 +99,6 @@ func TestParseSettings(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		d    int
-	}{{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"buffer", "bufer", 1}, {"keep", "kepe", 1}, {"from", "form", 1}, {"abcd", "badc", 2}, {"dir", "endpoint", 6}, {"same", "same", 0}} {
-		if d := editDistance(c.a, c.b); d != c.d || editDistance(c.b, c.a) != d {
-			t.Errorf("%q, %q: %d, want %d", c.a, c.b, d, c.d)
-		}
-	}
-	if like, near := nearest("x", nil); like != "" || near {
-		t.Errorf("of nothing: %q, %v", like, near)
-	}
-}
-
 // runRoot runs a command in this process.
 func runRoot(t *testing.T, args ...string) (string, error) {
 	t.Helper()

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/kvjournal/kvjournal/query/near"
 )
 
 // maxConfig bounds a file of settings.
@@ -58,7 +60,7 @@ func parseSettings(text string, known, lists []string) (map[string][]string, err
 			return nil, fmt.Errorf("there are no tables, as %s is one: a setting is a line, name = value", name)
 		}
 		if !slices.Contains(known, name) {
-			like, _ := nearest(name, known)
+			like, _ := near.Nearest(name, known)
 			return nil, fmt.Errorf("there is no setting %q; the nearest is %q, `kvjournal record --print-config` shows all", name, like)
 		}
 		values, err := settingValues(raw[name], slices.Contains(lists, name))

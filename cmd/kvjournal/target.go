@@ -47,7 +47,7 @@ func openTarget(ctx context.Context, dir string) (*target, error) {
 		if err == nil {
 			return &target{dir: dir, live: recorder}, nil
 		}
-		if silent := (*silentError)(nil); errors.As(err, &silent) {
+		if silent := (*service.SilentError)(nil); errors.As(err, &silent) {
 			return nil, err
 		}
 		if ctx.Err() != nil || time.Now().After(deadline) {
@@ -59,7 +59,7 @@ func openTarget(ctx context.Context, dir string) (*target, error) {
 // recorderOf is the recorder that a command met which began on the directory at rest.
 func recorderOf(ctx context.Context, dir string, live *service.LiveError) (*httpapi.Client, error) {
 	recorder, err := clientOf(ctx, dir, live, startPatience)
-	if silent := (*silentError)(nil); err != nil && !errors.As(err, &silent) {
+	if silent := (*service.SilentError)(nil); err != nil && !errors.As(err, &silent) {
 		return nil, fmt.Errorf("%w (%w)", live, err)
 	}
 	return recorder, err
@@ -72,7 +72,7 @@ func clientOf(ctx context.Context, dir string, live *service.LiveError, patience
 		return nil, err
 	}
 	c := httpapi.NewClient(socket)
-	if err := signOfLife(ctx, c, live.Who, signPatience); err != nil {
+	if err := service.SignOfLife(ctx, c, live.Who, service.SignPatience); err != nil {
 		c.Close()
 		return nil, err
 	}

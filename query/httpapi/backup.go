@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/backup"
 )
 
@@ -21,9 +20,9 @@ type BackupLine struct {
 func backupNow(w http.ResponseWriter, r *http.Request, s Source) {
 	out := newLines(w, r)
 	defer out.out.Flush() // nobody is left to be told if that fails
-	to := r.URL.Query().Get("to")
-	if to == "" {
-		out.fail(&query.UsageError{Message: "name the directory that the backup goes to"})
+	to, err := backupTo(w, r)
+	if err != nil {
+		out.fail(err)
 		return
 	}
 	var pace pacer
@@ -40,6 +39,18 @@ func backupNow(w http.ResponseWriter, r *http.Request, s Source) {
 		return
 	}
 	_ = out.write(BackupLine{Report: report}) // nobody is left to be told if that fails
+}
+
+func backupTo(w http.ResponseWriter, r *http.Request) (string, error) {
+	p, err := onlyPathParams(w, r)
+	if err != nil {
+		return "", err
+	}
+	to := p.text("to")
+	if to == "" {
+		p.bad("name the directory that the backup goes to")
+	}
+	return to, p.err()
 }
 
 // Backup has the recorder write a backup to the directory to, which must be absolute: the recorder has a working directory of its own.

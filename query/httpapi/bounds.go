@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -69,32 +68,6 @@ func (p *patientBody) Read(b []byte) (int, error) {
 		err = &query.UsageError{Message: fmt.Sprintf("nothing came of the question for %v", bodyPatience)}
 	}
 	return n, err
-}
-
-// valuesOf are the parameters of a question: of its URL, and, where it is POSTed, of its body, which may be long.
-func valuesOf(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, &query.UsageError{Message: "parameters: " + err.Error()}
-	}
-	if r.Method != http.MethodPost {
-		return values, nil
-	}
-	b, err := io.ReadAll(io.LimitReader(newPatientBody(w, r), maxLine+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxLine {
-		return nil, &query.UsageError{Message: fmt.Sprintf("parameters of more than %d MiB", maxLine>>20)}
-	}
-	more, err := url.ParseQuery(string(b))
-	if err != nil {
-		return nil, &query.UsageError{Message: "parameters: " + err.Error()}
-	}
-	for name, v := range more {
-		values[name] = append(values[name], v...)
-	}
-	return values, nil
 }
 
 // LimitConnections is l with at most n connections at once.

@@ -12,6 +12,8 @@
 //     {"error":…}, and what was read from a directory that a writer claimed meanwhile is not sent (Guarded).
 //   - Others may ask (Read); having a master read takes a right of its own (Reconcile); what writes or deletes files, or names files of the
 //     machine, is the owner's alone (Local).
+//   - Nothing that is asked is ignored: params notes which names a question asked for, and refuses all others with those that there are
+//     (unknown.go); so are fields that a posted question does not have, and bodies of another kind (body.go).
 //   - The log as server-sent events has positions as ids (events.go), so that nothing is missed and nothing comes twice.
 //
 // Bounds: 256 questions at once and 512 connections, each of socket and address; 256 KiB of header, 24 MiB of a question or of the parameters

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -173,8 +172,7 @@ func (s *events) failed(err error) {
 }
 
 // logEvents answers log with server-sent events.
-func logEvents(ctx context.Context, e *query.Engine, r *http.Request, values url.Values, out *lines) error {
-	p := &params{values: values}
+func logEvents(ctx context.Context, e *query.Engine, r *http.Request, p *params, out *lines) error {
 	o, id := logOptions(e, p)
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		var err error
@@ -183,8 +181,16 @@ func logEvents(ctx context.Context, e *query.Engine, r *http.Request, values url
 		}
 		o.After, o.From = id.after(), query.When{} // "-5m" is another moment now
 	}
+	if end := e.Journal.Durable(); id.Offset > end {
+		p.bad("the id %s lies behind the end of what is recorded here, offset %d: it is of another directory, and nothing would be told until that offset; begin without an id", id, end)
+	}
 	if !p.values.Has("follow") {
 		o.Follow = o.To.Kind == query.Latest
+	}
+	p.flag("positions") // ids are
+	p.flag("progress")  // comments are
+	if p.number("page", 0) > 0 {
+		p.bad("events have no pages: leave page out, and come back with the last id")
 	}
 	if err := p.err(); err != nil {
 		return err

@@ -161,7 +161,7 @@ func TestEventsResumeAtEachID(t *testing.T) {
 func TestPages(t *testing.T) {
 	s := newFullSource(t)
 	for _, params := range []string{"log?", "log?tenant_id=other&", "objects?state=any&at=offset:50&"} {
-		whole := request(s, "GET", "/v1/"+params+"x=1", "").Body.String()
+		whole := request(s, "GET", "/v1/"+params, "").Body.String()
 		for _, size := range []int{1, 3, 7, 1000} {
 			var got bytes.Buffer
 			for after, pages := "", 0; ; pages++ {
@@ -198,7 +198,7 @@ func TestPages(t *testing.T) {
 // What is wrong before the first event is a Problem, as of any other question.
 func TestEventsRefused(t *testing.T) {
 	s := newSource(t)
-	for target, last := range map[string]string{"/v1/log": "x", "/v1/log?to=now&follow=true": "", "/v1/log?source=nobody": "", "/v1/log?limit=x": ""} {
+	for target, last := range map[string]string{"/v1/log": "x", "/v1/log?follow=false": "1000000/7", "/v1/log?to=now&follow=true": "", "/v1/log?source=nobody": "", "/v1/log?limit=x": "", "/v1/log?limt=3": "", "/v1/log?page=3": ""} {
 		r := httptest.NewRequest("GET", target, nil)
 		r.Header.Set("Accept", "text/html, text/event-stream;q=0.9")
 		r.Header.Set("Last-Event-ID", last)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,11 +14,10 @@ import (
 
 // lookupOne answers GET /v1/lookup?object_key=K&source=S&backend_id=B&tenant_id=T&at=WHEN.
 func lookupOne(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
-	values, err := valuesOf(out.w, r)
+	p, err := paramsOf(out.w, r)
 	if err != nil {
 		return err
 	}
-	p := &params{values: values}
 	name, at := p.name(), p.when("at", e.Clock())
 	if err := p.err(); err != nil {
 		return err
@@ -32,8 +32,12 @@ func lookupOne(ctx context.Context, e *query.Engine, r *http.Request, out *lines
 
 // lookup answers POST /v1/lookup?at=WHEN: questions one a line, or an array of them.
 func lookup(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
-	w, err := query.ParseWhen(r.URL.Query().Get("at"), e.Clock())
+	p, err := pathParams(r)
 	if err != nil {
+		return err
+	}
+	w := p.when("at", e.Clock())
+	if err := cmp.Or(p.err(), encodedPlainly(r), noForm(r)); err != nil {
 		return err
 	}
 	body := bufio.NewReaderSize(newPatientBody(out.w, r), 4<<10)
@@ -45,7 +49,7 @@ func lookup(ctx context.Context, e *query.Engine, r *http.Request, out *lines) e
 		return lookupArray(ctx, e, body, w, out)
 	}
 	asker := e.Asker()
-	return EachChunk(body, lookupChunk, func(questions []query.Question) error {
+	return eachChunk(body, lookupChunk, query.ParseOnlyQuestion, func(questions []query.Question) error {
 		answers, err := asker.Lookup(ctx, questions, w)
 		if err != nil {
 			return err
@@ -86,8 +90,9 @@ func lookupArray(ctx context.Context, e *query.Engine, body io.Reader, w query.W
 	if len(b) > maxLine {
 		return &query.UsageError{Message: fmt.Sprintf("an array of more than %d MiB; send the questions one a line", maxLine>>20)}
 	}
-	questions, err := query.ParseQuestions(b)
+	questions, err := query.ParseOnlyQuestions(b)
 	if err != nil {
+		err = fieldsTold(err)
 		return &query.UsageError{Message: fmt.Sprintf("%v; the array is of objects like {\"tenant_id\":\"default\",\"object_key\":\"k\"}", err)}
 	}
 	if len(questions) > arrayMost {
@@ -115,8 +120,26 @@ func lookupArray(ctx context.Context, e *query.Engine, body io.Reader, w query.W
 // answerGuess is about how long an answer's JSON is.
 const answerGuess = 1 << 10
 
-// EachChunk reads questions, one JSON object a line, and calls f with up to n at a time. Empty lines are skipped.
+// fieldsTold is err; of fields that a question does not have it says which were meant, and which there are.
+func fieldsTold(err error) error {
+	var unknown *query.UnknownFieldsError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	text := unknownText("field", unknown.Fields, query.QuestionFields())
+	if unknown.Nth > 0 {
+		text = fmt.Sprintf("question %d: %s", unknown.Nth, text)
+	}
+	return errors.New(text)
+}
+
+// EachChunk reads questions, one JSON object a line, and calls f with up to n at a time. Empty lines are skipped, and so are fields that are
+// none of a question's: lines of answers are questions too.
 func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
+	return eachChunk(r, n, query.ParseQuestion, f)
+}
+
+func eachChunk(r io.Reader, n int, parse func([]byte) (query.Question, error), f func([]query.Question) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 64<<10), maxLine)
 	var chunk []query.Question
@@ -126,8 +149,9 @@ func EachChunk(r io.Reader, n int, f func([]query.Question) error) error {
 		if len(in.Bytes()) == 0 {
 			continue
 		}
-		q, err := query.ParseQuestion(in.Bytes())
+		q, err := parse(in.Bytes())
 		if err != nil {
+			err = fieldsTold(err)
 			return &query.UsageError{Message: fmt.Sprintf("line %d: %v; each line is an object like {\"tenant_id\":\"default\",\"object_key\":\"k\"}", line, err)}
 		}
 		held += len(in.Bytes())

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/base64"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,14 +13,21 @@ import (
 	"github.com/kvjournal/kvjournal/query"
 )
 
-// params reads the parameters of a question and keeps what was wrong first.
+// params reads the parameters of a question and keeps what was wrong first. It notes which names were asked for: those are the ones that
+// there are, so ask for all of them before err.
 type params struct {
 	values url.Values
 	wrong  error
+	known  []string // the names asked for, in their order, some of them more than once
 }
 
-// err is what was wrong with what was read so far.
-func (p *params) err() error { return p.wrong }
+// err is what is wrong with the parameters: those that nobody asked for, and what was read so far.
+func (p *params) err() error {
+	if err := checkNames(p.values, p.known); err != nil {
+		return err
+	}
+	return p.wrong
+}
 
 func (p *params) bad(format string, args ...any) error {
 	err := &query.UsageError{Message: fmt.Sprintf(format, args...)}
@@ -29,26 +37,40 @@ func (p *params) bad(format string, args ...any) error {
 	return err
 }
 
-func (p *params) text(name string) string { return p.values.Get(name) }
+// get is a parameter's text, and whether it was given.
+func (p *params) get(name string) (text string, given bool) {
+	p.known = append(p.known, name)
+	v := p.values[name]
+	if len(v) == 0 {
+		return "", false
+	}
+	return v[0], true
+}
 
-// bytes reads NAME, or NAME_base64; nil where there is neither.
+func (p *params) text(name string) string {
+	text, _ := p.get(name)
+	return text
+}
+
+// bytes reads NAME, or NAME_base64, which counts before it; nil where there is neither.
 func (p *params) bytes(name string) query.Bytes {
-	if p.values.Has(name + "_base64") {
-		b, err := base64.StdEncoding.DecodeString(p.values.Get(name + "_base64"))
+	text, given := p.get(name)
+	if text64, given := p.get(name + "_base64"); given {
+		b, err := base64.StdEncoding.DecodeString(text64)
 		if err != nil {
 			p.bad("%s_base64: %v", name, err)
 		}
 		return append(query.Bytes{}, b...)
 	}
-	if !p.values.Has(name) {
+	if !given {
 		return nil
 	}
-	return query.Bytes(p.values.Get(name))
+	return query.Bytes(text)
 }
 
 // when reads a moment; now is the zero of "-5m".
 func (p *params) when(name string, now time.Time) query.When {
-	w, err := query.ParseWhen(p.values.Get(name), now)
+	w, err := query.ParseWhen(p.text(name), now)
 	if err != nil && p.wrong == nil {
 		p.wrong = err
 	}
@@ -69,48 +91,54 @@ func (p *params) where() query.Where {
 	return query.Where{Source: p.text("source"), Backend: p.bytes("backend_id"), Tenant: p.bytes("tenant_id")}
 }
 
-// name reads source, backend_id, tenant_id and object_key.
+// name reads source, backend_id, tenant_id and object_key, which must be given.
 func (p *params) name() query.Name {
 	w := p.where()
-	return query.Name{Source: w.Source, Backend: w.Backend, Tenant: w.Tenant, Key: p.bytes("object_key")}
+	key := p.bytes("object_key")
+	if len(key) == 0 {
+		p.bad("name the object: object_key=KEY, or object_key_base64 where it is no text")
+	}
+	return query.Name{Source: w.Source, Backend: w.Backend, Tenant: w.Tenant, Key: key}
 }
 
 // number reads a number from 0 on; absent: otherwise.
 func (p *params) number(name string, otherwise uint64) uint64 {
-	if !p.values.Has(name) {
+	text, given := p.get(name)
+	if !given {
 		return otherwise
 	}
-	n, err := strconv.ParseUint(p.values.Get(name), 10, 63)
+	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		p.bad("%s %q: it is a number from 0 on", name, p.values.Get(name))
+		p.bad("%s %.40q: it is a number from 0 to %d", name, text, math.MaxInt64)
 	}
 	return n
 }
 
 // flag reads true or false; absent: false.
 func (p *params) flag(name string) bool {
-	if !p.values.Has(name) {
+	text, given := p.get(name)
+	if !given {
 		return false
 	}
-	b, err := strconv.ParseBool(p.values.Get(name))
+	b, err := strconv.ParseBool(text)
 	if err != nil {
-		p.bad("%s %q: it is true or false", name, p.values.Get(name))
+		p.bad("%s %.40q: it is true or false", name, text)
 	}
 	return b
 }
 
 // choice reads one of several words; absent: the first.
 func (p *params) choice(name string, words ...string) string {
-	if !p.values.Has(name) {
+	s, given := p.get(name)
+	if !given {
 		return words[0]
 	}
-	s := p.values.Get(name)
 	for _, w := range words {
 		if s == w {
 			return s
 		}
 	}
-	p.bad("%s %q: use %s", name, s, alternatives(words))
+	p.bad("%s %.40q: use %s", name, s, alternatives(words))
 	return words[0]
 }
 
@@ -126,12 +154,13 @@ func alternatives(words []string) string {
 
 // duration reads a duration like 5m; absent: 0.
 func (p *params) duration(name string) time.Duration {
-	if !p.values.Has(name) {
+	text, given := p.get(name)
+	if !given {
 		return 0
 	}
-	d, err := time.ParseDuration(p.values.Get(name))
+	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		p.bad("%s %q: a duration like 30s, 5m or 1h", name, p.values.Get(name))
+		p.bad("%s %.40q: a duration like 30s, 5m or 1h", name, text)
 	}
 	return d
 }

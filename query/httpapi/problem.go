@@ -41,6 +41,7 @@ const (
 	ProblemNotFound     = "not_found"    // 404: there is no such path
 	ProblemMethod       = "method"       // 405: the path is not asked that way
 	ProblemPruned       = "pruned"       // 410: the moment lies before the horizon
+	ProblemMedia        = "media_type"   // 415: the body is of a kind that is not read
 	ProblemHost         = "host"         // 421: the name in the Host header is not this server's
 	ProblemFailed       = "failed"       // 500: the answer could not be read
 	ProblemBusy         = "busy"         // 503: too many questions at once
@@ -59,6 +60,7 @@ var problems = map[string]struct {
 	ProblemNotFound:     {http.StatusNotFound, "There is no such path"},
 	ProblemMethod:       {http.StatusMethodNotAllowed, "The path is not asked that way"},
 	ProblemPruned:       {http.StatusGone, "The moment was pruned"},
+	ProblemMedia:        {http.StatusUnsupportedMediaType, "The body is of a kind that is not read"},
 	ProblemHost:         {http.StatusMisdirectedRequest, "The Host header does not name this server"},
 	ProblemFailed:       {http.StatusInternalServerError, "The answer could not be read"},
 	ProblemBusy:         {http.StatusServiceUnavailable, "Too many questions at once"},
@@ -71,9 +73,12 @@ var problems = map[string]struct {
 func problemOf(err error) string {
 	var usage *query.UsageError
 	var pruned *query.PrunedError
+	var media *mediaError
 	switch {
 	case errors.As(err, &usage):
 		return ProblemUsage
+	case errors.As(err, &media):
+		return ProblemMedia
 	case errors.As(err, &pruned):
 		return ProblemPruned
 	case errors.Is(err, errNoAnswers):
@@ -97,7 +102,7 @@ func (e noAnswers) Is(target error) bool { return target == errNoAnswers }
 func newProblem(kind, detail, instance string) *Problem {
 	k := problems[kind]
 	return &Problem{
-		Error: detail, Usage: kind == ProblemUsage, Type: problemType + kind, Title: k.title, Status: k.status, Detail: detail, Instance: instance,
+		Error: detail, Usage: kind == ProblemUsage || kind == ProblemMedia, Type: problemType + kind, Title: k.title, Status: k.status, Detail: detail, Instance: instance,
 	}
 }
 

@@ -26,7 +26,10 @@ type PruneProgress struct {
 
 // PruneParams reads what to prune: keep (a duration), keep_bytes, before (a moment), forget_removed, dry_run.
 func PruneParams(values url.Values, now time.Time) (*query.PruneQuestion, error) {
-	p := &params{values: values}
+	return pruneQuestion(&params{values: values}, now)
+}
+
+func pruneQuestion(p *params, now time.Time) (*query.PruneQuestion, error) {
 	q := &query.PruneQuestion{
 		Keep: p.duration("keep"), KeepBytes: p.number("keep_bytes", 0), Before: p.when("before", now),
 		ForgetRemoved: p.flag("forget_removed"), DryRun: p.flag("dry_run"),
@@ -35,7 +38,11 @@ func PruneParams(values url.Values, now time.Time) (*query.PruneQuestion, error)
 }
 
 func prune(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
-	q, err := PruneParams(r.URL.Query(), e.Clock())
+	p, err := onlyPathParams(out.w, r)
+	if err != nil {
+		return err
+	}
+	q, err := pruneQuestion(p, e.Clock())
 	if err != nil {
 		return err
 	}

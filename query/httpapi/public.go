@@ -15,7 +15,7 @@ import (
 
 // Public says how a Handler is shown to whoever can reach an address: others than the owner, who comes by the socket.
 type Public struct {
-	// Page is what is at /, for people; nil: nothing.
+	// Page is what is at / and below /web/, for people; nil: nothing.
 	Page http.Handler
 	// Rights tells what the bearer of a token may do; "" is whoever has none.
 	Rights func(token string) Right
@@ -61,7 +61,7 @@ func (p *Public) handler(routes []Route, serve func(*Route, http.ResponseWriter,
 			refuse(w, r, ProblemHost, fmt.Sprintf("the Host header says %.100q, which is no name of this server; use its address, or give --allow-host", r.Host))
 			return
 		}
-		if p.Page != nil && t[r.URL.Path] == nil && !strings.HasPrefix(r.URL.Path, "/v1/") {
+		if p.Page != nil && (r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/web/")) {
 			p.Page.ServeHTTP(w, r)
 			return
 		}
@@ -120,6 +120,9 @@ func bearer(r *http.Request) string {
 
 // follows reports whether a question has no end of its own.
 func follows(r *http.Request) bool {
+	if r.URL.Path != "/v1/log" {
+		return false
+	}
 	// Parsing costs more than looking whether there can be such a parameter.
 	may := strings.Contains(r.URL.RawQuery, "follow") || strings.Contains(r.URL.RawQuery, "%")
 	return wantsEvents(r) || may && r.URL.Query().Get("follow") == "true"

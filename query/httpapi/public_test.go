@@ -145,7 +145,7 @@ func TestCompressed(t *testing.T) {
 func TestPage(t *testing.T) {
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page") })
 	h := httpapi.PublicHandler(newSource(t), httpapi.Public{Page: page, Rights: func(string) httpapi.Right { return httpapi.Open }})
-	for target, want := range map[string]string{"/": "page", "/app.js": "page", "/healthz": "ok", "/v1/x": "not_found", "/v1/gaps": "unauthorized"} {
+	for target, want := range map[string]string{"/": "page", "/web/app.js": "page", "/lookup": "but /v1/lookup", "/favicon.ico": "not_found", "/healthz": "ok", "/v1/x": "not_found", "/v1/gaps": "unauthorized"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if !strings.Contains(w.Body.String(), want) {

@@ -40,7 +40,10 @@ func corrections(r *reconcile.Report) []*query.CorrectionOut {
 
 func reconcileNow(s Source) func(context.Context, *query.Engine, *http.Request, *lines) error {
 	return func(ctx context.Context, _ *query.Engine, r *http.Request, out *lines) error {
-		p := &params{values: r.URL.Query()}
+		p, err := onlyPathParams(out.w, r)
+		if err != nil {
+			return err
+		}
 		q := reconcile.Request{Audit: p.flag("audit"), DryRun: p.flag("dry_run"), Sample: int(p.number("sample", 10))}
 		source, file := p.text("source"), p.text("snapshot")
 		if err := p.err(); err != nil {

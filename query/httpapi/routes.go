@@ -2,9 +2,12 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/kvjournal/kvjournal/query/near"
 )
 
 // Right is what a request may do.
@@ -77,16 +80,42 @@ func (t table) find(w http.ResponseWriter, r *http.Request) *Route {
 	with := t[r.URL.Path]
 	var methods []string
 	for i := range with {
-		if m := with[i].Method; m == r.Method || m == http.MethodGet && r.Method == http.MethodHead {
+		m := with[i].Method
+		if m == r.Method || m == http.MethodGet && r.Method == http.MethodHead {
 			return &with[i]
 		}
-		methods = append(methods, with[i].Method)
+		methods = append(methods, m)
 	}
 	if len(with) == 0 {
-		refuse(w, r, ProblemNotFound, fmt.Sprintf("there is no %.100q; GET /openapi.yaml says what there is", r.URL.Path))
+		refuse(w, r, ProblemNotFound, fmt.Sprintf("there is no %.100q%s; GET /openapi.yaml says what there is", r.URL.Path, t.meant(r.URL.Path)))
 		return nil
 	}
-	w.Header().Set("Allow", strings.Join(methods, ", "))
-	refuse(w, r, ProblemMethod, fmt.Sprintf("%s is asked with %s", r.URL.Path, strings.Join(methods, " or ")))
+	allow := strings.Join(append([]string{http.MethodOptions}, methods...), ", ")
+	if slices.Contains(methods, http.MethodGet) {
+		allow += ", " + http.MethodHead
+	}
+	w.Header().Set("Allow", allow)
+	if r.Method == http.MethodOptions {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	refuse(w, r, ProblemMethod, fmt.Sprintf("%s is asked with %s", r.URL.Path, alternatives(methods)))
 	return nil
+}
+
+// meant names the path that was most likely meant by one that there is not: as a part of a sentence, empty where none comes near.
+func (t table) meant(path string) string {
+	short := strings.Trim(path, "/")
+	for _, try := range []string{"/" + short, "/v1/" + short} {
+		if t[try] != nil {
+			return ", but " + try
+		}
+	}
+	paths := slices.Sorted(maps.Keys(t))
+	for _, try := range []string{"/" + short, "/v1/" + short} {
+		if like, is := near.Nearest(try, paths); is {
+			return "; did you mean " + like + "?"
+		}
+	}
+	return ""
 }

@@ -130,15 +130,15 @@ func (p *pacer) due(step string) bool {
 
 func answer(name string) answerer {
 	return func(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
-		values, err := valuesOf(out.w, r)
+		p, err := paramsOf(out.w, r)
 		if err != nil {
 			return err
 		}
 		if name == "log" && wantsEvents(r) {
-			return logEvents(ctx, e, r, values, out)
+			return logEvents(ctx, e, r, p, out)
 		}
 		var progress query.Progress
-		if told := time.Now(); values.Get("progress") == "true" {
+		if told := time.Now(); p.flag("progress") {
 			progress = func(done, total uint64) {
 				if time.Since(told) < progressEvery {
 					return
@@ -151,7 +151,7 @@ func answer(name string) answerer {
 				_ = out.flush()
 			}
 		}
-		return Run(ctx, e, name, values, progress, func(v any) error {
+		return questions[name](ctx, e, p, progress, func(v any) error {
 			if v == Flush {
 				return out.flush()
 			}
@@ -161,7 +161,10 @@ func answer(name string) answerer {
 }
 
 func stats(s Source) answerer {
-	return func(ctx context.Context, e *query.Engine, _ *http.Request, out *lines) error {
+	return func(ctx context.Context, e *query.Engine, r *http.Request, out *lines) error {
+		if err := noParams(out.w, r); err != nil {
+			return err
+		}
 		out.kind = oneJSON
 		st, err := e.Stats(ctx)
 		if err != nil {
@@ -180,7 +183,10 @@ type Progress struct {
 }
 
 func rebuild(s Source) answerer {
-	return func(ctx context.Context, _ *query.Engine, _ *http.Request, out *lines) error {
+	return func(ctx context.Context, _ *query.Engine, r *http.Request, out *lines) error {
+		if err := noParams(out.w, r); err != nil {
+			return err
+		}
 		err := s.Rebuild(ctx, func(applied, total uint64) {
 			// A client that went away is seen by ctx.
 			_ = out.write(Progress{Applied: applied, Total: total})

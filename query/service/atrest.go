@@ -50,6 +50,7 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 		return nil, err
 	}
 	a := &AtRest{fs: o.FS, dir: dir}
+	a.Dir = dir
 	if err := a.share(ctx); err != nil {
 		return nil, err
 	}

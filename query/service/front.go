@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"sync"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 
 // Front answers questions about a directory whoever writes to it: while nobody does it reads the directory, while a recorder runs it
 // passes them on to that one's socket, and in between it says so. It implements http.Handler with what httpapi.Handler serves; rights
-// are checked before it.
+// are checked before it. Of a recorder that is there and does not answer it says so (passer).
 //
 //	at rest ──a writer claims──▶ answers under way are given up ──▶ passed on, or refused where it is no recorder
 //	   ▲                                                                │
@@ -27,7 +26,8 @@ import (
 type Front struct {
 	dir string
 	o   Options
-	log *slog.Logger
+	// recorder is asked while one runs.
+	recorder passer
 
 	opening sync.Mutex // held while the directory is opened
 	mu      sync.Mutex
@@ -49,7 +49,7 @@ func NewFront(dir string, o Options) *Front {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	f := &Front{dir: dir, o: o, log: o.Log, stop: stop}
+	f := &Front{dir: dir, o: o, recorder: passer{log: o.Log, patience: SignPatience}, stop: stop}
 	f.watch.Go(func() { f.watchWriters(ctx) })
 	return f
 }
@@ -89,28 +89,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			httpapi.Unavailable(w, r, fmt.Errorf("%w; ask again when it has ended", live))
 			return
 		}
-		f.pass(socket).ServeHTTP(w, r)
+		f.recorder.pass(w, r, socket, live.Who)
 	default:
 		httpapi.Unavailable(w, r, err)
-	}
-}
-
-// pass hands requests to the recorder that listens on a socket.
-func (f *Front) pass(socket string) http.Handler {
-	transport := httpapi.SocketTransport(socket)
-	transport.DisableKeepAlives = true
-	return &httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL.Scheme, p.Out.URL.Host = "http", "kvjournal"
-			p.Out.Header.Del("Authorization")
-			p.Out.Header.Del("Accept-Encoding")
-		},
-		Transport:     transport,
-		FlushInterval: -1,
-		ErrorLog:      slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			httpapi.Unavailable(w, r, fmt.Errorf("the recorder of this directory ended or does not answer; ask again (%w)", err))
-		},
 	}
 }
 

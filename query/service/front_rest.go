@@ -30,6 +30,7 @@ type restedDir struct {
 // newRestedDir is held once, by Front.
 func newRestedDir(a *AtRest) *restedDir {
 	d := &restedDir{a: a, stamp: a.stamp(), holders: 1, gone: make(chan struct{})}
+	a.Credits = &query.CreditCache{}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.handler, d.metrics = httpapi.Handler(d), newMetrics(d)
 	return d

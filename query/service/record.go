@@ -74,6 +74,7 @@ type Service struct {
 
 	backups  sync.Mutex // held while one is taken
 	counted  query.CountCache
+	credits  query.CreditCache
 	index    atomic.Pointer[index.Index]
 	indexErr atomic.Pointer[error]
 	opened   chan struct{} // closed when the index is open, or will not be
@@ -288,7 +289,7 @@ func (s *Service) Engine() (*query.Engine, error) {
 	if x == nil {
 		return nil, errors.New("the recorder is just opening its index; ask again")
 	}
-	return &query.Engine{Journal: s.journal, Index: x, Live: s.rec.Connected, Tail: s.tail, Counted: &s.counted}, nil
+	return &query.Engine{Journal: s.journal, Index: x, Live: s.rec.Connected, Tail: s.tail, Counted: &s.counted, Credits: &s.credits, Dir: s.dir}, nil
 }
 
 // Recorder implements httpapi.Source.

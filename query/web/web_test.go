@@ -143,3 +143,25 @@ func TestCausesAreExplained(t *testing.T) {
 		}
 	}
 }
+
+// What a link shows that names no view has the views' own titles, not copies of them.
+func TestTitlesStandOnce(t *testing.T) {
+	read := func(name string) string {
+		t.Helper()
+		b, err := static.ReadFile("static/js/" + name + ".js")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	title := regexp.MustCompile(`(?m)^export const title = ('.*');$`)
+	others := read("none") + read("main") + read("views")
+	for _, view := range []string{"now", "timeline", "gaps", "objects", "object"} {
+		m := title.FindStringSubmatch(read(view))
+		if m == nil {
+			t.Errorf("%s has no title", view)
+		} else if strings.Contains(others, m[1]) {
+			t.Errorf("%s stands elsewhere too", m[1])
+		}
+	}
+}

@@ -301,9 +301,15 @@ func TestAnswers(t *testing.T) {
 	a.ask(t, "POST", "/v1/lookup", url.Values{"at": {"offset:50"}}, `{"object_key":"k"}`+"\n"+`{"object_key_base64":"/w=="}`, "application/x-ndjson", 200)
 	a.ask(t, "POST", "/v1/lookup", nil, `[{"object_key":"k"},{"tenant_id":"tenant-1","object_key":"k"}]`, "application/json", 200)
 	for _, name := range []string{"objects", "gaps", "log", "why", "history", "diff", "lifetimes", "activity", "export", "horizon"} {
-		body := "to=offset:30&object_key=k&at=offset:30&from=offset:10"
-		switch name { // of which nothing may lie there
-		case "gaps":
+		body := "from=offset:10&to=offset:30"
+		switch name {
+		case "objects":
+			body = "at=offset:30"
+		case "why":
+			body = "object_key=k&at=offset:30"
+		case "horizon":
+			body = ""
+		case "gaps": // of which nothing may lie there
 			body = "no_objects=true"
 		case "log":
 			body = "limit=50"
@@ -312,6 +318,7 @@ func TestAnswers(t *testing.T) {
 		}
 		a.ask(t, "POST", "/v1/"+name, nil, body, "application/x-www-form-urlencoded", 200)
 	}
+	a.parameters(t)
 	for params, path := range map[string]string{"source=nobody": "/v1/gaps", "at=soon": "/v1/lookup", "limit=x": "/v1/log"} {
 		get(path, params, 400)
 	}
@@ -327,6 +334,50 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	t.Log(fmt.Sprint(a.seen))
+}
+
+// parameters fails the test unless each question has the very parameters that the document has: one that it does not know it refuses, and tells
+// those that it does.
+func (a *asker) parameters(t *testing.T) {
+	t.Helper()
+	for path, item := range a.doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if !strings.HasPrefix(path, "/v1/") || method == "POST" && path != "/v1/lookup" {
+				continue
+			}
+			req, err := http.NewRequestWithContext(t.Context(), method, a.base+path+"?surplus=1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var p httpapi.Problem
+			err = json.NewDecoder(resp.Body).Decode(&p)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != 400 {
+				t.Fatalf("%s %s: %s, %v", method, path, resp.Status, err)
+			}
+			_, list, _ := strings.Cut(p.Detail, "; there are ")
+			known := map[string]bool{}
+			if list != "none" {
+				for name := range strings.SplitSeq(list, ", ") {
+					known[name] = true
+				}
+			}
+			for _, parameter := range op.Parameters {
+				if name := parameter.Value.Name; parameter.Value.In == "query" && !known[name] {
+					t.Errorf("%s %s: %s is in the document alone", method, path, name)
+				} else {
+					delete(known, name)
+				}
+			}
+			if len(known) > 0 {
+				t.Errorf("%s %s: the document does not have %v", method, path, known)
+			}
+		}
+	}
 }
 
 // reconciles has the master read, with the token.

@@ -3,6 +3,7 @@ package browsertest
 import (
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -105,6 +106,24 @@ func TestObject(t *testing.T) {
 	b.run(`document.querySelector('.moment').focus()`)
 	b.run(`(() => { const s = document.querySelector('.moment'); s.value = Date.parse('2026-11-01T12:00:03Z'); s.dispatchEvent(new Event('input', { bubbles: true })); })()`)
 	b.has(".verdict", "at 2026-11-01 12:00:0")
+	// What to do next can be run as it stands, wherever the data is.
+	dir := js[string](b, `fetch('v1/stats').then((r) => r.json()).then((s) => s.dir)`)
+	if !filepath.IsAbs(dir) {
+		t.Errorf("the data is in %q", dir)
+	}
+	b.until(`document.querySelector('.command')?.textContent.includes(' --dir ')`)
+	commands := js[[]string](b, `[...document.querySelectorAll('.command')].map((c) => c.textContent)`)
+	if len(commands) == 0 {
+		t.Error("no command is shown")
+	}
+	for _, command := range commands {
+		if words := strings.Fields(command); len(words) < 4 || words[0] != "kvjournal" || words[2] != "--dir" || words[3] != dir {
+			t.Errorf("%q does not name the directory %s", command, dir)
+		}
+	}
+	if got := js[string](b, `import('/web/js/text.js').then(({ inDir }) => inDir('kvjournal gaps --source s', "/a b/it's") + '|' + inDir('kvjournal stats', '/d') + '|' + inDir('kvjournal stats', ''))`); got != `kvjournal gaps --dir '/a b/it'\''s' --source s|kvjournal stats --dir /d|kvjournal stats` {
+		t.Error(got)
+	}
 	b.until(`location.hash.includes('at=2026-11-01T12')`)
 	at := js[string](b, `new URLSearchParams(location.hash.split('?')[1]).get('at')`)
 	want := js[struct {

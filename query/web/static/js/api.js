@@ -114,6 +114,17 @@ export async function all(name, parameters, options) {
   return lines;
 }
 
+let place = null;
+
+// whereabouts is the data directory, as `--dir` of the command line takes it; empty where it cannot be told. It is asked for once.
+export function whereabouts() {
+  place ??= all('stats', {}).then(([stats]) => stats.dir ?? '', () => {
+    place = null;
+    return '';
+  });
+  return place;
+}
+
 const hangs = 5000; // ms without an answer
 
 // alive tells whether kvjournal answers at all: it asks for what costs it nothing.

@@ -66,6 +66,13 @@ function part(values, name, base64) {
   else values[`${name}64`] = base64.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '') || '.';
 }
 
+// bytesValues are the values of a link for bytes under a name, as a prefix or a group.
+export function bytesValues(name, base64) {
+  const values = {};
+  part(values, name, base64);
+  return values;
+}
+
 // base64 reads what part wrote; undefined: nothing.
 export function base64(q, name) {
   if (q.has(`${name}held`)) {

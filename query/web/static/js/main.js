@@ -5,15 +5,9 @@ import { h, replace } from './dom.js';
 import * as link from './link.js';
 import { failure } from './parts.js';
 import { base64Of } from './text.js';
-import * as gaps from './gaps.js';
 import * as none from './none.js';
-import * as now from './now.js';
-import * as object from './object.js';
-import * as objects from './objects.js';
-import * as timeline from './timeline.js';
+import { listed, views } from './views.js';
 
-const views = { now, timeline, gaps, objects, object };
-const listed = ['now', 'timeline', 'gaps', 'objects'];
 const main = document.getElementById('main');
 let shown = null;
 

@@ -1,12 +1,12 @@
 // Object: one object's media over time, each event, the losses that touch it, and the story of what is known at a moment.
-import { all, ask } from './api.js';
+import { all, ask, whereabouts } from './api.js';
 import { breaks } from './causes.js';
 import { h, replace } from './dom.js';
 import { lanes, mostMedia } from './lanes.js';
 import * as link from './link.js';
 import { answering, bytes, certaintyOf, coded, empty, media, medium, panel, say, sign, titled } from './parts.js';
 import { lost } from './losses.js';
-import { clock, day, iso, moment, number, sizeOf, whenOf, words } from './text.js';
+import { clock, day, inDir, iso, moment, number, sizeOf, whenOf, words } from './text.js';
 
 export const title = 'Object';
 
@@ -130,16 +130,10 @@ function where(asked, lines) {
 }
 
 // prefixLink leads to all objects whose key begins like this one, whatever their state.
-function prefixLink(base64) {
-  const { tenant, tenant64, tenantheld } = link.nameValues({ tenant_id_base64: base64 }); // the same form
-  return link.href('objects', { prefix: tenant, prefix64: tenant64, prefixheld: tenantheld, state: 'any' });
-}
+const prefixLink = (base64) => link.href('objects', { ...link.bytesValues('prefix', base64), state: 'any' });
 
 // groupLink leads to all objects of a group, whatever their state.
-function groupLink(base64) {
-  const { tenant, tenant64 } = link.nameValues({ tenant_id_base64: base64 }); // the same form
-  return link.href('objects', { group: tenant, group64: tenant64, state: 'any' });
-}
+const groupLink = (base64) => link.href('objects', { ...link.bytesValues('group', base64), state: 'any' });
 
 // eventRows lists what touched the object, the newest first; mark(i) shows which line the moment lies at.
 function eventRows({ body, node }, lines, q, older, open) {
@@ -204,8 +198,17 @@ async function tell(answer, story, asked, signal) {
   replace(story,
     h('ol', { class: 'story' }, out.story.map((x) => h('li', null, coded(x.text), x.offset !== undefined && [' ', h('a', { class: 'ref', href: link.href('timeline', around(x)) }, 'timeline')]))),
     out.would_be_wrong_if?.length > 0 && [h('h3', null, a.certainty === 'uncertain' ? 'What could make it otherwise' : 'It would be wrong if'), h('ul', null, out.would_be_wrong_if.map((t) => h('li', null, coded(t))))],
-    out.next?.length > 0 && [h('h3', null, 'Next'), h('ul', null, out.next.map((x) => h('li', null, coded(x.text), x.command && h('code', { class: 'command' }, x.command))))]);
+    out.next?.length > 0 && [h('h3', null, 'Next'), h('ul', null, out.next.map((x) => h('li', null, coded(x.text), x.command && commandLine(x.command))))]);
   return as;
+}
+
+// commandLine is a command that can be run as it stands, once it is known where.
+function commandLine(text) {
+  const node = h('code', { class: 'command' }, text);
+  whereabouts().then((dir) => {
+    node.textContent = inDir(text, dir);
+  });
+  return node;
 }
 
 function evidence(m) {

@@ -138,3 +138,10 @@ export function whenOf(when) {
 
 // words are a name of the wire, like publisher_queue, in letters.
 export const words = (name) => name.replaceAll('_', ' ');
+
+// inDir puts the data directory into a command line, so that it can be run as it stands.
+export function inDir(command, dir) {
+  if (!dir) return command;
+  const word = /^[\w.:/@%+=,-]+$/.test(dir) ? dir : `'${dir.replaceAll("'", "'\\''")}'`;
+  return command.replace(/^kvjournal \S+/, (m) => `${m} --dir ${word}`);
+}
