@@ -201,3 +201,20 @@ func TestOldHeadFiles(t *testing.T) {
 	writeHead(t, o.FS, encodeHead(head{id: id, offset: known}))
 	checkTailLost(t, o, m, s, 0, known, false)
 }
+
+// TestHeadTellsOfSourcesAtOnce: a source and its first master are in the head file, and in a table, before the first record that supposes them.
+func TestHeadTellsOfSourcesAtOnce(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	j := mustOpen(t, o, 0)
+	for _, masters := range [][]string{nil, {"http://a"}, {"http://b"}} {
+		if _, err := j.EnsureSource("s", nil, masters); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := readHead(o.FS, testDir, j.ID()).sources, sumOf(j.Sources()); got != want {
+			t.Errorf("masters %q: the head file has the sum %x, want %x", masters, got, want)
+		}
+	}
+	if a, b := sumOf(nil), sumOf([]Source{{ID: 1}}); a == b || a == 0 || b == sumOf([]Source{{ID: 1, Masters: []string{"m"}}}) {
+		t.Error("the sum does not tell sources apart")
+	}
+}
