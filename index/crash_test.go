@@ -108,7 +108,7 @@ func TestCrashInCreate(t *testing.T) {
 	want := dumpRows(t, x)
 	for i := range 20 {
 		clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 5 * i, RNG: rand.New(rand.NewPCG(seed, uint64(i)))})
-		if got := KnownTo(testDir, testOptions(clone)); got != w.j.Durable() {
+		if got := KnownTo(testDir, testOptions(clone)).To(w.j.ID()); got != w.j.Durable() {
 			t.Errorf("Create returned, and behind a crash the index knows offset %d of %d", got, w.j.Durable())
 		}
 	}

@@ -60,6 +60,14 @@
 //
 // Damage tells errors that mean a damaged index, Check compares an index with the journal.
 //
+// # What an index knew
+//
+// An index never runs ahead of what is durable. One that has applied an offset that its journal lacks knows of a loss, as the head file does. Where it
+// is computed anew before a writer wrote the loss down (by a question to a directory at rest) the offset is kept beside it first, in DIR/index.head
+// (known.go). It counts for the journal of its id only, and so do the rows: an index that was put in from another directory says nothing of this
+// journal. Where the row that names the journal cannot be read, but the applied offset can, the offset counts: doubt that was not needed is
+// no wrong answer, and a loss that nobody knows of makes some.
+//
 // # Pruning
 //
 // A journal is pruned up to a checkpoint (checkpoint.go): where sources stand is a row that is written again and again, so only there is it known

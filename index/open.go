@@ -13,36 +13,6 @@ import (
 	"github.com/kvjournal/kvjournal/journal/datadir"
 )
 
-// KnownTo returns the offset up to which the index in dir was applied, 0 where it is missing or cannot be read.
-func KnownTo(dir string, o Options) uint64 {
-	o = o.withDefaults()
-	db, err := datadir.OpenPebble(o.FS.PathJoin(dir, folder), o.pebble(o.FS, true))
-	if err != nil {
-		return 0
-	}
-	defer db.Close()
-	applied, _ := readApplied(db)
-	return applied
-}
-
-// Current reports whether the index in the journal's directory is of this format and has all of the journal, so that Open has
-// nothing to do.
-func Current(j *journal.Journal, o Options) bool {
-	o = o.withDefaults()
-	path := o.FS.PathJoin(j.Dir(), folder)
-	if readable(path, o) != nil {
-		return false
-	}
-	db, err := datadir.OpenPebble(path, o.pebble(o.FS, true))
-	if err != nil {
-		return false
-	}
-	defer db.Close()
-	applied, err := readApplied(db)
-	id, iderr := get(db, []byte{keyJournal})
-	return err == nil && iderr == nil && applied == j.Durable() && string(id) == string(identity(j))
-}
-
 // identity is what an index says of itself: the format of its rows, and its journal.
 func identity(j *journal.Journal) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, formatVersion), idBytes(j)...)

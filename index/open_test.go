@@ -73,7 +73,7 @@ func TestOpenMissing(t *testing.T) {
 	if names, err := fs.List(testDir); err == nil {
 		t.Errorf("Open without create made %q", names)
 	}
-	if got := KnownTo(testDir, testOptions(fs)); got != 0 {
+	if got := KnownTo(testDir, testOptions(fs)).Newest(); got != 0 {
 		t.Errorf("KnownTo = %d", got)
 	}
 	x := w.openIndex(testOptions(fs))

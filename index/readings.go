@@ -221,16 +221,21 @@ func (a *applier) silent(source uint32, epoch, offset uint64) error {
 	return a.batch.Set(offsetKey(keySilent, source, epoch), binary.AppendUvarint(nil, offset), nil)
 }
 
-// Suspect flags the newest epoch of a source, as a record does that tells that its master changes things without an event. It is for an
-// index whose changes are thrown away (datadir.Overlay), before anything is asked of it.
-func (x *Index) Suspect(source uint32) error {
+// Suspect flags the newest epoch of a source, and these, as a record does that tells that its master changes things without an event. It is
+// for an index whose changes are thrown away (datadir.Overlay), before anything is asked of it.
+func (x *Index) Suspect(source uint32, epochs ...uint64) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.gone != nil {
 		return x.gone
 	}
 	s := x.a.source(source)
-	return x.db.Set(offsetKey(keySilent, source, max(s.Epoch, 1)), binary.AppendUvarint(nil, s.Last.Offset), pebble.NoSync)
+	for _, epoch := range append([]uint64{max(s.Epoch, 1)}, epochs...) {
+		if err := x.db.Set(offsetKey(keySilent, source, epoch), binary.AppendUvarint(nil, s.Last.Offset), pebble.NoSync); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SourceStatus is what the master's counters said, as the record at Offset has it; Received is our clock, Unix ms.

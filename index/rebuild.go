@@ -10,9 +10,13 @@ import (
 )
 
 // Create computes the index of a directory anew, beside an old one if there is one, and puts it in its place. The caller
-// holds the directory's claim. After an interruption the old index is as it was.
+// holds the directory's claim, or its access lock alone. After an interruption the old index is as it was. What it knows of a loss that the
+// journal does not tell of is kept (KnownTo).
 func Create(ctx context.Context, j *journal.Journal, o Options, progress func(applied uint64)) (*Index, error) {
 	o = o.withDefaults()
+	if err := keepKnown(j, o); err != nil {
+		return nil, fmt.Errorf("keeping how far the old index knew the journal to go: %w", err)
+	}
 	fresh, err := build(ctx, j, o, progress)
 	if err != nil {
 		return nil, err

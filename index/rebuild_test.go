@@ -62,7 +62,7 @@ func TestRebuildEqualsFollowed(t *testing.T) {
 		if err := created.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := KnownTo(testDir, testOptions(other)); got != w.j.Durable() {
+		if got := KnownTo(testDir, testOptions(other)).To(w.j.ID()); got != w.j.Durable() {
 			t.Errorf("KnownTo = %d, want %d", got, w.j.Durable())
 		}
 		if t.Failed() {

@@ -31,8 +31,8 @@ type Checked struct {
 }
 
 // Check reads all of the journal of a directory at rest, which the caller holds datadir.Share of: every file with its checksums, every
-// block and every message, the rows beside them in both directions, where each source stands, and the head file. knownTo is the
-// offset that the index has applied. Each finding is given to report, in no order. The journal is returned open for reading, nil where it
+// block and every message, the rows beside them in both directions, where each source stands, and the head file. knownTo is as
+// for Open. Each finding is given to report, in no order. The journal is returned open for reading, nil where it
 // cannot be opened; err is not nil only where the check itself could not go on. Memory does not grow with the journal.
 func Check(ctx context.Context, dir string, knownTo uint64, o Options, report func(Finding), progress func(done, total uint64)) (*Journal, Checked, error) {
 	o.ReadOnly = true
@@ -306,7 +306,7 @@ func (c *checker) checkHead(knownTo uint64) {
 	if err != nil {
 		c.find(Finding{File: headFile, What: err.Error(), Next: NextNothing, Severity: Damage})
 	}
-	c.Known = max(last, head, knownTo)
+	c.Known = max(last, head, knownTo, c.o.Indexed.To(c.j.id))
 	if c.Known > last {
 		c.torn = true
 		c.find(Finding{Offset: last + 1, Last: c.Known, What: "acknowledged records are gone from the journal's end", Next: "the next recorder writes that down and marks what it puts in doubt; " + NextRepair})
@@ -314,9 +314,9 @@ func (c *checker) checkHead(knownTo uint64) {
 }
 
 func (c *checker) readHead() (uint64, error) {
-	id, offset, err := headOf(c.o.FS, c.dir)
-	if err == nil && id != c.j.id {
+	h, err := headOf(c.o.FS, c.dir)
+	if err == nil && h.id != c.j.id {
 		return 0, fmt.Errorf("%w: it is that of another journal", errHead)
 	}
-	return offset, err
+	return h.offset, err
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
 )
@@ -80,7 +79,7 @@ func Fork(dir string, o Options, now time.Time) (was, is ID, err error) {
 	if _, err := rand.Read(is[:]); err != nil {
 		return was, is, err
 	}
-	known := max(j.Durable(), readHead(o.FS, dir, was))
+	h := j.headWith(Known{})
 	origin, err := json.Marshal(Origin{Journal: was.String(), Offset: j.Durable(), Copied: now.UTC()})
 	if err != nil {
 		return was, is, err
@@ -90,14 +89,6 @@ func Fork(dir string, o Options, now time.Time) (was, is ID, err error) {
 	if err := errors.Join(b.Set(metaID, is[:], nil), b.Set(metaOrigin, origin, nil), b.Commit(pebble.Sync)); err != nil {
 		return was, is, fmt.Errorf("giving the journal an id of its own: %w", err)
 	}
-	j.id = is
-	return was, is, WriteHead(o.FS, dir, is, known)
-}
-
-// Head returns the newest acknowledged offset that dir's head file knows of for the journal of that id, 0 where it knows none.
-func Head(fs vfs.FS, dir string, id ID) uint64 { return readHead(fs, dir, id) }
-
-// WriteHead writes dir's head file: up to durable, the journal of that id was acknowledged.
-func WriteHead(fs vfs.FS, dir string, id ID, durable uint64) error {
-	return datadir.WriteFile(fs, dir, headFile, encodeHead(id, durable))
+	j.id, h.id = is, is
+	return was, is, datadir.WriteFile(o.FS, dir, headFile, encodeHead(h))
 }

@@ -104,9 +104,15 @@
 //
 // # The head file
 //
-// DIR/head holds the newest durable offset, rewritten at most once a second (head.go). At Open it and the index's applied offset are compared
-// with the newest block: if either knows more, the tail of the log was lost, and Open writes that down as a record, which
-// marks every source, before anything else is appended.
+// DIR/head holds the newest durable offset, rewritten at most once a second (head.go). At Open it and the index's applied offset, if that is an index
+// of this journal, are compared with the newest block: if either knows more, the tail of the log was lost, and Open writes that down as a record, which
+// marks every source, before anything else is appended (torn.go). A journal that is open for reading says what that record will.
+//
+// What a master changes without an event is true of all its epoch (R11), and what told of it may be among what is lost: so the epochs of each source
+// with a master are in doubt. The row that names it lies in a table, not in the log alone, before the first record that supposes it; and the head
+// file has a sum over the sources and which of them have a master. Where that is another one than the rows give, or is not known for the end that is lost, some
+// row is lost too, as where an older copy of journal/ was put back: then each source may have had a master, and a source that is made anew at that start
+// may be one that was there.
 //
 // # Copies
 //

@@ -35,8 +35,8 @@ func examine(dir, path string, o Options) (*survey, error) {
 		return nil, err
 	}
 	s := &survey{files: files}
-	if _, s.head, err = headOf(o.FS, dir); err != nil {
-		s.head = 0 // it only ever adds knowledge
+	if h, err := headOf(o.FS, dir); err == nil { // it only ever adds knowledge
+		s.head = h.offset
 	}
 	ctx := context.Background()
 	for _, f := range files {
@@ -85,8 +85,11 @@ func (s *survey) count(k pebblefile.Kind) (n int) {
 }
 
 // whole is what opening the database came to: one that is read and holds nothing, beside tables, has lost what its manifest says of them;
-// beside a head file that knows of records it has lost all its logs.
-func (s *survey) whole(err error) error {
+// beside a head file that knows of records it has lost all its logs, and so has one without any log that holds sources alone.
+func (s *survey) whole(j *Journal, err error) error {
+	if err == nil && j.next == 1 && s.count(pebblefile.Log) == 0 && readHead(j.opts.FS, j.dir, j.id).offset > 0 {
+		return s.logsGone()
+	}
 	if !errors.Is(err, errNothing) {
 		return err
 	}
@@ -96,9 +99,13 @@ func (s *survey) whole(err error) error {
 		}
 	}
 	if s.head > 0 {
-		return &CorruptError{Offset: 1, What: fmt.Sprintf("it holds nothing, and the head file knows of %d records: its write-ahead logs are gone; nothing was changed. To begin anew, give a new directory", s.head)}
+		return s.logsGone()
 	}
 	return err
+}
+
+func (s *survey) logsGone() error {
+	return &CorruptError{Offset: 1, What: fmt.Sprintf("it holds no record, and the head file knows of %d: its write-ahead logs are gone; nothing was changed. To begin anew, give a new directory", s.head)}
 }
 
 // logBytes is the size of all write-ahead logs.

@@ -195,7 +195,7 @@ func TestAllLogsGone(t *testing.T) {
 	j := mustOpen(t, o, 0)
 	s, m := newStream(t, randomSource(t), j, 2), &model{}
 	m.appendMany(t, j, s, 30, 5)
-	eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id) == j.Durable() })
+	eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id).offset == j.Durable() })
 	o.FS = copied(t, o.FS.(*vfs.MemFS))
 	for _, path := range filesOf(t, o.FS, pebblefile.Log) {
 		removeFile(t, o.FS, path)
@@ -217,6 +217,10 @@ func TestLogGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := m.last()
+	eventually(t, "no compaction is under way", func() bool {
+		live, err := liveTables(j.db)
+		return err == nil && len(live) == len(filesOf(t, mem, pebblefile.Table))
+	})
 	// A copy without what follows, to take the files of the database from: its manifest knows of no later table.
 	before := copied(t, mem)
 	m.appendMany(t, j, s, 60, 10)

@@ -62,6 +62,10 @@ type Journal struct {
 	moments  *recent[momentKey, moment]
 	wentBack atomic.Uint64 // offset of the newest record whose publisher time lies before an older one's, since Open
 
+	headMu sync.Mutex
+	head   head  // what the head file says, under headMu
+	untold *Torn // the loss that was found at Open, where sources may be lost that nobody told it of; the appending goroutine's
+
 	sealMu     sync.Mutex
 	sealedTo   uint64 // every block that begins below is as large as it gets; under sealMu
 	unsealed   run    // the small blocks from sealedTo on that were seen before; under sealMu
@@ -95,8 +99,8 @@ type commit struct {
 const outstanding = 2
 
 // Open opens the journal of dir for writing, making it where the directory is missing or empty. lock is the
-// directory's claim, which the journal releases at Close. knownTo is the newest offset that the index has applied: if it or
-// the head file knows of offsets that the journal lacks, its tail was lost, and Open appends a TailLost record for
+// directory's claim, which the journal releases at Close. knownTo is the newest offset that an index of this very journal has applied: if
+// it, Options.Indexed or the head file knows of offsets that the journal lacks, its tail was lost, and Open appends a TailLost record for
 // every source before it returns.
 func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, error) {
 	o = o.withDefaults()
@@ -137,13 +141,13 @@ func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, 
 		return nil, err
 	}
 	// From now on a directory without a head file is one that lost it.
-	begun := j.Durable()
-	if err := datadir.WriteFile(o.FS, dir, headFile, encodeHead(j.id, begun)); err != nil {
+	j.head.offset = j.next - 1 // a loss that there was no source to tell of is found again
+	if err := j.writeHead(); err != nil {
 		j.Close()
 		return nil, err
 	}
 	j.background.Add(1)
-	go j.keepHead(begun)
+	go j.keepHead(j.Durable())
 	if !o.NoSealer {
 		j.background.Add(1)
 		go j.keepSealing()
@@ -167,9 +171,8 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 	if j.hole != nil {
 		return nil, errors.Join(j.hole, j.Close())
 	}
-	if head := readHead(o.FS, dir, j.id); head > j.Durable() {
-		o.Log.Warn("acknowledged records are gone from the journal; the next recorder writes that down, and marks what it puts in doubt",
-			"first_missing_offset", j.Durable()+1, "last_missing_offset", head)
+	if t, torn := j.Torn(nil); torn {
+		t.Warn(o.Log)
 	}
 	return j, nil
 }
@@ -212,7 +215,7 @@ func openExamined(dir string, s *survey, o Options) (*Journal, error) {
 	}
 	j.stopping, j.stop = context.WithCancel(context.Background())
 	if j.codec, err = newCodec(); err == nil {
-		err = s.whole(j.load())
+		err = s.whole(j, j.load())
 	}
 	if err == nil {
 		err = j.sound(s)

@@ -37,6 +37,8 @@ type Options struct {
 	BlockRaw int
 	// HeadEvery is the longest time between a commit and the head file's telling of it. 0: 1 s.
 	HeadEvery time.Duration
+	// Indexed is what the index in the directory knows of the journal. It counts where it is of this one.
+	Indexed Known
 	// NoSealer leaves small blocks as they are until Seal is called.
 	NoSealer bool
 	// Committed, if not nil, is told of each commit that became durable: how many records it had, and how long that took. It must not wait.

@@ -59,10 +59,19 @@ func (r *repairer) survey(knownTo uint64) error {
 	if r.First == 0 && len(r.sources) == 0 {
 		return errNothingLeft
 	}
-	r.known = max(r.Last, knownTo)
-	if id, head, err := headOf(r.o.FS, r.dir); err == nil && (!r.hasID || id == r.id) {
-		r.id, r.hasID, r.known = id, true, max(r.known, head)
+	h, err := headOf(r.o.FS, r.dir)
+	if err == nil && (!r.hasID || h.id == r.id) {
+		r.id, r.hasID = h.id, true
+	} else {
+		h = head{}
 	}
+	r.known = max(r.Last, knownTo, h.offset)
+	if r.hasID {
+		r.known = max(r.known, r.o.Indexed.To(r.id))
+	} else {
+		r.known = max(r.known, r.o.Indexed.Newest())
+	}
+	r.ask(h)
 	for _, h := range r.holes {
 		r.lost(h.first, h.last)
 	}
@@ -70,6 +79,22 @@ func (r *repairer) survey(knownTo uint64) error {
 		r.lost(r.Last+1, r.known)
 	}
 	return nil
+}
+
+// ask takes every source for one whose master was asked, where the row that names it may be lost.
+func (r *repairer) ask(h head) {
+	var named []Source
+	for _, s := range r.sources {
+		if s.named {
+			named = append(named, s.Source)
+		}
+	}
+	if vouches(h, named, r.Last, r.known) {
+		return
+	}
+	for _, s := range r.sources {
+		s.asked = true
+	}
 }
 
 func (r *repairer) lost(first, last uint64) {
@@ -256,7 +281,7 @@ func (r *repairer) writeSources(j *Journal) error {
 		if err := batch.Set(sourceKey(keySource, id), v, nil); err != nil {
 			return err
 		}
-		j.sources[id] = s.Source
+		j.setSource(id, s.Source)
 	}
 	r.Sources = len(r.sources)
 	return batch.Commit(pebble.Sync)

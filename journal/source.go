@@ -82,12 +82,14 @@ func (j *Journal) SourceNamed(name string) (Source, bool) {
 }
 
 // EnsureSource returns the source of that name, making it if it is new and keeping the endpoints and masters if they are given
-// and differ. What it wrote is durable on return.
+// and differ. What it wrote is durable on return. Which sources there are, and which have a master, outlives the loss of the log's end: that
+// lies in a table, and the head file tells of it.
 func (j *Journal) EnsureSource(name string, endpoints, masters []string) (Source, error) {
 	if name == "" {
 		return Source{}, errors.New("a source needs a name")
 	}
-	s, known := j.SourceNamed(name)
+	was, known := j.SourceNamed(name)
+	s := was
 	same := (endpoints == nil || slices.Equal(s.Endpoints, endpoints)) && (masters == nil || slices.Equal(s.Masters, masters))
 	if known && same {
 		return s, nil
@@ -119,13 +121,37 @@ func (j *Journal) EnsureSource(name string, endpoints, masters []string) (Source
 	if err := j.db.Set(sourceKey(keySource, s.ID), v, pebble.Sync); err != nil {
 		return Source{}, fmt.Errorf("keeping source %q: %w", name, err)
 	}
-	j.sourcesMu.Lock()
-	defer j.sourcesMu.Unlock()
-	j.sources[s.ID] = s
-	if j.clocks[s.ID] == nil {
-		j.clocks[s.ID] = &clock{}
+	before := sumOf(j.Sources())
+	j.setSource(s.ID, s)
+	if sumOf(j.Sources()) == before {
+		return s, nil
+	}
+	err = j.Flush()
+	if err == nil {
+		err = j.writeHead()
+	}
+	if err == nil && !known {
+		err = j.tellNew(s.ID)
+	}
+	if err != nil {
+		j.setSource(s.ID, was)
+		return Source{}, fmt.Errorf("keeping source %q: %w", name, err)
 	}
 	return s, nil
+}
+
+// setSource has s be the source of that id, or, where s is the zero Source, none.
+func (j *Journal) setSource(id uint32, s Source) {
+	j.sourcesMu.Lock()
+	defer j.sourcesMu.Unlock()
+	if s.ID == 0 {
+		delete(j.sources, id)
+		return
+	}
+	j.sources[id] = s
+	if j.clocks[id] == nil {
+		j.clocks[id] = &clock{}
+	}
 }
 
 // Position is where a source stands: what a recorder needs to go on with it.

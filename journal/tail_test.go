@@ -1,7 +1,7 @@
 package journal
 
 import (
-	"encoding/binary"
+	"reflect"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -30,8 +30,17 @@ func recorded(t *testing.T, o Options) (*model, *stream, ID) {
 	return m, s, id
 }
 
-// checkTailLost opens a journal that lost the offsets behind m's last up to known.
-func checkTailLost(t *testing.T, o Options, m *model, s *stream, knownTo, known uint64) {
+// sum is that of the sources, which have no masters.
+func (s *stream) sum() uint32 {
+	var rows []Source
+	for _, src := range s.sources {
+		rows = append(rows, Source{ID: src.id})
+	}
+	return sumOf(rows)
+}
+
+// checkTailLost opens a journal that lost the offsets behind m's last up to known. sure: it is known that no source has a master.
+func checkTailLost(t *testing.T, o Options, m *model, s *stream, knownTo, known uint64, sure bool) {
 	t.Helper()
 	j := mustOpen(t, o, knownTo)
 	defer mustClose(t, j)
@@ -52,8 +61,12 @@ func checkTailLost(t *testing.T, o Options, m *model, s *stream, knownTo, known 
 			h.Gap.Cause != continuity.Damaged || h.Received == 0 || h.Epoch != max(1, s.sources[i].state.Epoch) {
 			t.Errorf("loss of source %d is told as %+v", s.sources[i].id, h)
 		}
-		if len(r.frames) != 1 || len(r.frames[0]) != 16 || binary.BigEndian.Uint64(r.frames[0]) != m.last()+1 || binary.BigEndian.Uint64(r.frames[0][8:]) != known {
-			t.Errorf("loss of source %d names %x, want %d to %d", h.Source, r.frames, m.last()+1, known)
+		want := Lost{First: m.last() + 1, Last: known}
+		if !sure {
+			want.Also = []LostOf{{h.Source, h.Epoch}, {h.Source, h.Epoch + 1}}
+		}
+		if l, err := DecodeLost(r.offset, r.frames); err != nil || !reflect.DeepEqual(l, want) {
+			t.Errorf("loss of source %d is %+v, %v, want %+v", h.Source, l, err, want)
 		}
 		p, err := j.Position(h.Source)
 		if err != nil {
@@ -70,8 +83,8 @@ func TestTailLossByHeadFile(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	m, s, id := recorded(t, o)
 	known := m.last() + 17
-	writeHead(t, o.FS, encodeHead(id, known))
-	checkTailLost(t, o, m, s, 0, known)
+	writeHead(t, o.FS, encodeHead(head{id, known, s.sum()}))
+	checkTailLost(t, o, m, s, 0, known, true)
 
 	// It is told once.
 	j := mustOpen(t, o, 0)
@@ -91,8 +104,8 @@ func TestTailLossByHeadFile(t *testing.T) {
 func TestTailLossByIndex(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	m, s, id := recorded(t, o)
-	writeHead(t, o.FS, encodeHead(id, m.last()+2)) // the index knows more
-	checkTailLost(t, o, m, s, m.last()+9, m.last()+9)
+	writeHead(t, o.FS, encodeHead(head{id, m.last() + 2, s.sum()})) // the index knows more: it may be an older head file
+	checkTailLost(t, o, m, s, m.last()+9, m.last()+9, false)
 }
 
 // TestTailLossByOldCopy: journal/ from a backup under a newer head file.
@@ -124,19 +137,19 @@ func TestTailLossByOldCopy(t *testing.T) {
 	if ok, err := vfs.Clone(mem, mem, "/backup", path); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	checkTailLost(t, o, old, states, 0, known)
+	checkTailLost(t, o, old, states, 0, known, true)
 }
 
 // TestHeadFilesThatAreNotUsed: a damaged head file, or that of another journal, tells nothing.
 func TestHeadFilesThatAreNotUsed(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	m, _, id := recorded(t, o)
-	good := encodeHead(id, m.last()+5)
+	good := encodeHead(head{id, m.last() + 5, 0})
 	other := id
 	other[3] ^= 1
 	cases := map[string][]byte{
-		"empty": {}, "another journal's": encodeHead(other, m.last()+5), "a byte more": append(append([]byte(nil), good...), 0),
-		"behind the journal": encodeHead(id, m.last()-5), "text": []byte("hello"),
+		"empty": {}, "another journal's": encodeHead(head{other, m.last() + 5, 0}), "a byte more": append(append([]byte(nil), good...), 0),
+		"behind the journal": encodeHead(head{id, m.last() - 5, 0}), "text": []byte("hello"),
 	}
 	for i := range good {
 		flipped := append([]byte(nil), good...)
@@ -154,7 +167,7 @@ func TestHeadFilesThatAreNotUsed(t *testing.T) {
 		}
 		checkAll(t, j, m.recs)
 		mustClose(t, j)
-		if got := readHead(o.FS, testDir, id); got != m.last() {
+		if got := readHead(o.FS, testDir, id).offset; got != m.last() {
 			t.Errorf("%s: the head file tells of %d behind Close, want %d", name, got, m.last())
 		}
 	}
@@ -170,7 +183,7 @@ func TestHeadFollowsDurable(t *testing.T) {
 	for range 5 {
 		m.appendMany(t, j, s, 20, 3)
 		eventually(t, "the head file follows", func() bool {
-			head := readHead(o.FS, testDir, j.ID())
+			head := readHead(o.FS, testDir, j.ID()).offset
 			if head > j.Durable() {
 				t.Fatalf("head file at %d, durable %d", head, j.Durable())
 			}
@@ -179,25 +192,38 @@ func TestHeadFollowsDurable(t *testing.T) {
 	}
 }
 
-// TestTailLossWithoutSources: nobody to tell, but the offsets are not used again.
+// TestTailLossWithoutSources: where there is nobody to tell, the offsets are not used again, at whatever open; a source that comes is told: it
+// may have been there before, and its master may change things without an event.
 func TestTailLossWithoutSources(t *testing.T) {
 	o := testOptions(vfs.NewMem())
-	j := mustOpen(t, o, 30)
+	mustClose(t, mustOpen(t, o, 30))
+	j := mustOpen(t, o, 0)
 	src, err := j.EnsureSource("s", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := j.EnsureSource("s", []string{"tcp://a"}, nil); err != nil {
+		t.Fatal(err)
+	}
 	g := j.NewGroup()
-	if offset := g.Add(&Header{Kind: Connected, Source: src.ID}, nil); offset != 31 {
-		t.Errorf("offset %d, want 31", offset)
+	if offset := g.Add(&Header{Kind: Connected, Source: src.ID}, nil); offset != 32 {
+		t.Errorf("offset %d, want 32", offset)
 	}
 	if err := g.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, j)
-	j = mustOpen(t, o, 31)
-	if j.Durable() != 31 {
-		t.Errorf("durable is %d, want 31", j.Durable())
+	j = mustOpen(t, o, 32)
+	if j.Durable() != 32 {
+		t.Errorf("durable is %d, want 32", j.Durable())
+	}
+	all := readAll(t, j)
+	if len(all) != 2 || all[0].offset != 31 {
+		t.Fatalf("%+v", all)
+	}
+	want := Lost{First: 1, Last: 30, Also: []LostOf{{src.ID, 1}, {src.ID, 2}}}
+	if l, err := DecodeLost(31, all[0].frames); err != nil || !reflect.DeepEqual(l, want) {
+		t.Errorf("%+v, %v, want %+v", l, err, want)
 	}
 }
 

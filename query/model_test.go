@@ -67,7 +67,9 @@ func (r *recorded) must(err error) {
 // open opens journal and index where they are, as a process that starts.
 func (r *recorded) open() {
 	var err error
-	r.j, err = journal.Open(modelDir, nil, index.KnownTo(modelDir, r.indexOptions()), r.journalOptions())
+	jo := r.journalOptions()
+	jo.Indexed = index.KnownTo(modelDir, r.indexOptions())
+	r.j, err = journal.Open(modelDir, nil, 0, jo)
 	r.must(err)
 	r.x, err = index.Open(r.j, true, r.indexOptions())
 	r.must(err)

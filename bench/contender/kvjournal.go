@@ -26,16 +26,16 @@ type kvJournal struct {
 }
 
 func openKV(dir string) (Journal, error) {
-	kv, err := newKV(dir, 0)
+	kv, err := newKV(dir, nil)
 	if err != nil {
 		return nil, err
 	}
 	return kv, nil
 }
 
-// newKV opens the journal; knownTo is what the index has applied.
-func newKV(dir string, knownTo uint64) (*kvJournal, error) {
-	j, err := journal.Open(dir, nil, knownTo, journal.Options{})
+// newKV opens the journal; indexed is what the index knows of it.
+func newKV(dir string, indexed journal.Known) (*kvJournal, error) {
+	j, err := journal.Open(dir, nil, 0, journal.Options{Indexed: indexed})
 	if err != nil {
 		return nil, err
 	}

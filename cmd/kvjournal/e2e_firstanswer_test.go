@@ -109,7 +109,7 @@ func TestFirstAnswerAfterKill9(t *testing.T) {
 	})
 	live, losses := lookupLines(t, dir, "", objects), gapLines(t, dir)
 	rec.kill9(t)
-	if known := index.KnownTo(dir, index.Options{}); known >= last.DurableOffset {
+	if known := index.KnownTo(dir, index.Options{}).Newest(); known >= last.DurableOffset {
 		t.Fatalf("the index on disk is at %d of %d: nothing is left to bring up", known, last.DurableOffset)
 	}
 
@@ -130,7 +130,7 @@ func TestFirstAnswerAfterKill9(t *testing.T) {
 		t.Errorf("gaps live\n%s\nat rest\n%s", losses, after)
 	}
 	st := stats(t, dir)
-	if known := index.KnownTo(dir, index.Options{}); known != st.DurableOffset || st.DurableOffset < last.DurableOffset || st.Events < last.Events {
+	if known := index.KnownTo(dir, index.Options{}).Newest(); known != st.DurableOffset || st.DurableOffset < last.DurableOffset || st.Events < last.Events {
 		t.Errorf("the index on disk is at %d of %d behind the answers; live it was %d with %d events", known, st.DurableOffset, last.DurableOffset, last.Events)
 	}
 	before = listing(t, filepath.Join(dir, "journal"))

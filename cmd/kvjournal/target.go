@@ -34,8 +34,13 @@ const socketPatience = 200 * time.Millisecond
 
 // openTarget finds out which it is, also while a recorder starts or ends.
 func openTarget(ctx context.Context, dir string) (*target, error) {
+	return openTargetBy(ctx, dir, service.OpenAtRest, "bringing the index up")
+}
+
+// openTargetBy is openTarget where open is how a directory at rest is opened, and what says what may take long about it.
+func openTargetBy(ctx context.Context, dir string, open func(context.Context, string, service.Options) (*service.AtRest, error), what string) (*target, error) {
 	for deadline := time.Now().Add(startPatience); ; {
-		rest, err := service.OpenAtRest(ctx, dir, service.Options{Log: warnings(), Progress: progressOn(os.Stderr, "bringing the index up")})
+		rest, err := open(ctx, dir, service.Options{Log: warnings(), Progress: progressOn(os.Stderr, what)})
 		if err == nil {
 			return &target{dir: dir, rest: rest}, nil
 		}
@@ -199,19 +204,14 @@ func (t *target) ask(ctx context.Context, f func([]byte) error, question func(f 
 	}
 }
 
-// heal computes the index of a directory at rest anew, and opens it again.
+// heal opens a directory at rest again, its index computed anew. The journal stays as it is.
 func (t *target) heal(ctx context.Context, why error) error {
-	log := warnings()
-	log.Warn("the index is damaged; it is computed anew from the journal", "why", why.Error())
+	warnings().Warn("the index is damaged; it is computed anew from the journal", "why", why.Error())
 	_ = t.rest.Close() // what a damaged one says at its end is no news
 	t.rest = nil
-	err := service.RebuildAtRest(ctx, t.dir, service.Options{Log: log, Progress: progressOn(os.Stderr, "rebuilding the index")})
-	if live := (*service.LiveError)(nil); err != nil && !errors.As(err, &live) {
-		return fmt.Errorf("the index is damaged (%w) and cannot be computed anew: %w", why, err)
-	}
-	next, err := openTarget(ctx, t.dir)
+	next, err := openTargetBy(ctx, t.dir, service.HealAtRest, "rebuilding the index")
 	if err != nil {
-		return err
+		return fmt.Errorf("the index is damaged (%w) and cannot be computed anew: %w", why, err)
 	}
 	*t = *next
 	return nil

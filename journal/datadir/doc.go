@@ -9,6 +9,7 @@
 //	DIR/index/        what is computed from it, a Pebble database; index.new/ while it is rebuilt
 //	DIR/*.rows/, DIR/baseline.new/   rows and tables on their way into index or journal, while the index is rebuilt, or a baseline loaded or written
 //	DIR/head          the newest offset that was acknowledged, so that a lost tail of the log is found out
+//	DIR/index.head    how far an index knew the journal to go that was computed anew, where the journal ends before (index/known.go)
 //	DIR/live.json     where the running recorder listens
 //	DIR/backup.json   the directory is a backup: it is read, and not written to (query/backup)
 //	DIR/backup.tmp/   links to a live directory's tables, while a backup copies them to another volume

@@ -42,7 +42,7 @@ func Restore(ctx context.Context, from, dir string, o Options) (r *Report, err e
 	if err := c.databases(ctx, from, dir, databases...); err != nil {
 		return nil, err
 	}
-	if err := c.head(ctx, from, dir); err != nil {
+	if err := c.heads(ctx, from, dir); err != nil {
 		return nil, err
 	}
 	if err := writeHead(dir, o); err != nil {

@@ -169,7 +169,7 @@ func AtRest(ctx context.Context, dir, to string, undisturbed func() error, o Opt
 	c := &copier{fs: o.FS, link: linkable(o.FS, dir, p.dir), progress: o.Progress}
 	err = c.databases(ctx, dir, p.dir, indexFolder, journalFolder)
 	if err == nil {
-		err = c.head(ctx, dir, p.dir)
+		err = c.heads(ctx, dir, p.dir)
 	}
 	if live := undisturbed(); live != nil {
 		err = live
@@ -186,12 +186,17 @@ func AtRest(ctx context.Context, dir, to string, undisturbed func() error, o Opt
 	return r, nil
 }
 
-// head copies the head file, which may know of a lost tail.
-func (c *copier) head(ctx context.Context, from, to string) error {
-	if _, err := c.fs.Stat(c.fs.PathJoin(from, headFile)); errors.Is(err, os.ErrNotExist) {
-		return nil
+// heads copies the files that may know of a lost end: the head file, and what an older index knew.
+func (c *copier) heads(ctx context.Context, from, to string) error {
+	for _, name := range []string{headFile, index.KnownFile} {
+		if _, err := c.fs.Stat(c.fs.PathJoin(from, name)); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := c.file(ctx, c.fs.PathJoin(from, name), c.fs.PathJoin(to, name)); err != nil {
+			return err
+		}
 	}
-	return c.file(ctx, c.fs.PathJoin(from, headFile), c.fs.PathJoin(to, headFile))
+	return nil
 }
 
 // finish makes the copy in p whole, compares it with j, of which least is the least that it must hold, and puts it in its place.

@@ -29,8 +29,11 @@ func writeHead(dir string, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("opening the copy: %w", err)
 	}
-	known := max(j.Durable(), journal.Head(o.FS, dir, j.ID()), index.KnownTo(dir, indexOptions(o)))
-	return errors.Join(journal.WriteHead(o.FS, dir, j.ID(), known), j.Close())
+	err = j.RenewHead(index.KnownTo(dir, indexOptions(o)))
+	if err == nil {
+		err = index.Told(j, indexOptions(o))
+	}
+	return errors.Join(err, j.Close())
 }
 
 // copied is a copy, open as a reader opens it; x is nil where its index cannot be used.

@@ -23,7 +23,7 @@ type LiveError struct{ Who string }
 func (e *LiveError) Error() string { return "a writer runs on this directory: " + e.Who }
 
 // AtRest is a data directory that nobody writes to, open for questions. It changes nothing on disk but an index that was
-// behind.
+// behind, or is damaged.
 type AtRest struct {
 	query.Engine
 	fs   vfs.FS
@@ -43,8 +43,20 @@ type Options struct {
 // OpenAtRest opens the directory for questions. If its index is behind the journal it is brought up first: on disk if that
 // can be had, else in memory. It returns a *LiveError where a writer runs.
 func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
+	return openAtRest(ctx, dir, o, false)
+}
+
+// HealAtRest is OpenAtRest behind a question that met a damage of the index: all of it is computed anew from the journal.
+func HealAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
+	return openAtRest(ctx, dir, o, true)
+}
+
+func openAtRest(ctx context.Context, dir string, o Options, anew bool) (*AtRest, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if err := datadir.Check(o.FS, dir); err != nil {
 		return nil, err
@@ -58,23 +70,25 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 	if a.Journal, err = journal.OpenReadOnly(dir, journal.Options{FS: o.FS, Log: o.Log}); err != nil {
 		return nil, a.failed(err)
 	}
-	torn := a.Journal.Torn(0)
-	if !index.Current(a.Journal, index.Options{FS: o.FS}) {
-		torn = a.Journal.Torn(index.KnownTo(dir, index.Options{FS: o.FS})) // one that is computed anew does not know it any more
+	known, current := index.Look(a.Journal, index.Options{FS: o.FS})
+	if !current || anew {
 		if err := index.Newer(dir, index.Options{FS: o.FS}); err != nil {
 			return nil, a.failed(err)
 		}
 		a.lock.Release()
-		if err := bringUp(ctx, a.Journal, o); err != nil && ctx.Err() != nil {
+		if err := bringUp(ctx, a.Journal, o, anew); err == nil {
+			anew = false
+		} else if ctx.Err() != nil {
 			return nil, a.failed(err)
+		} else if anew {
+			o.Log.Warn("the index is computed anew in memory, for this question alone; `kvjournal rebuild` does it for good", "reason", err.Error())
 		}
 		if err := a.share(ctx); err != nil {
 			return nil, a.failed(err)
 		}
 	}
-	err = a.openIndex(ctx, o)
-	if err == nil && torn {
-		err = a.suspect()
+	if err = a.openIndex(ctx, o, anew); err == nil {
+		err = a.suspect(known, o)
 	}
 	if err != nil {
 		return nil, a.failed(err)
@@ -127,34 +141,52 @@ func (a *AtRest) Close() error {
 	return err
 }
 
-// openIndex opens the index so that every change stays in memory, and brings it up there if it is still behind.
-func (a *AtRest) openIndex(ctx context.Context, o Options) error {
+// openIndex opens the index so that every change stays in memory, and brings it up there if it is still behind, or computes it anew.
+func (a *AtRest) openIndex(ctx context.Context, o Options, anew bool) (err error) {
 	opts := index.Options{FS: datadir.Overlay(o.FS), Log: o.Log, Passing: true}
-	x, err := index.Open(a.Journal, false, opts)
-	if err == nil {
-		if err = x.CatchUp(ctx, progressOf(a.Journal, o)); err != nil {
-			err = errors.Join(err, x.Close())
-		}
+	if !anew {
+		a.Index, err = broughtUp(ctx, a.Journal, opts, o)
 	}
-	if index.Damage(err) {
-		x, err = index.Create(ctx, a.Journal, opts, progressOf(a.Journal, o))
+	if anew || index.Damage(err) {
+		a.Index, err = index.Create(ctx, a.Journal, opts, progressOf(a.Journal, o))
 	}
 	if err != nil {
 		return fmt.Errorf("opening the index: %w", err)
 	}
-	a.Index = x
 	return nil
+}
+
+// broughtUp opens the index and brings it up to the journal; after an error it is closed.
+func broughtUp(ctx context.Context, j *journal.Journal, opts index.Options, o Options) (*index.Index, error) {
+	x, err := index.Open(j, false, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.CatchUp(ctx, progressOf(j, o)); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
 }
 
 // suspect puts in doubt, in memory, what the next recorder will put in doubt where acknowledged records are gone from the journal's end:
 // they may have told that a master changes things without an event, which is true of all its epoch (R11).
-func (a *AtRest) suspect() error {
+func (a *AtRest) suspect(known journal.Known, o Options) error {
+	t, torn := a.Journal.Torn(known)
+	if !torn {
+		return nil
+	}
+	if _, told := a.Journal.Torn(nil); !told { // else it was said when the journal was opened
+		t.Warn(o.Log)
+	}
 	for _, s := range a.Journal.Sources() {
-		if len(s.Masters) == 0 {
-			continue
-		}
-		if err := a.Index.Suspect(s.ID); err != nil {
+		silent, err := a.Journal.Silent(t, &s)
+		if err != nil {
 			return err
+		}
+		for _, one := range silent {
+			if err := a.Index.Suspect(one.Source, one.Silent); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -184,9 +216,9 @@ func writable(fs vfs.FS, dir string) error {
 	return errors.Join(f.Close(), fs.Remove(path))
 }
 
-// bringUp brings the index on disk up to the journal, if nobody else is there and the directory can be written. It gives
+// bringUp brings the index on disk up to the journal, or computes it anew, if nobody else is there and the directory can be written. It gives
 // way to a writer that claims the directory meanwhile.
-func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
+func bringUp(ctx context.Context, j *journal.Journal, o Options, anew bool) error {
 	if usage, err := o.FS.GetDiskUsage(j.Dir()); err == nil && usage.AvailBytes < roomToBringUp {
 		return fmt.Errorf("only %d bytes are free", usage.AvailBytes)
 	}
@@ -208,17 +240,19 @@ func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
 		}
 	}()
 	opts := index.Options{FS: o.FS, Log: o.Log}
-	x, err := index.Open(j, false, opts)
-	if err == nil {
-		err = errors.Join(x.CatchUp(ctx, progressOf(j, o)), x.Close())
-	}
-	if index.Damage(err) {
-		if o.Log != nil {
-			o.Log.Warn("the index is computed anew from the journal", "reason", err.Error())
+	if !anew {
+		x, err := broughtUp(ctx, j, opts, o)
+		if err == nil {
+			return x.Close()
 		}
-		if x, err = index.Create(ctx, j, opts, progressOf(j, o)); err == nil {
-			err = x.Close()
+		if !index.Damage(err) {
+			return err
 		}
+		o.Log.Warn("the index is computed anew from the journal", "reason", err.Error())
 	}
-	return err
+	x, err := index.Create(ctx, j, opts, progressOf(j, o))
+	if err != nil {
+		return err
+	}
+	return x.Close()
 }

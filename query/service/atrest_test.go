@@ -114,7 +114,7 @@ func crashed(t *testing.T) (fs *vfs.MemFS, want string) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if known := index.KnownTo(dataDir, index.Options{FS: fs}); known != 0 {
+	if known := index.KnownTo(dataDir, index.Options{FS: fs}).Newest(); known != 0 {
 		t.Fatalf("the index survived up to %d: nothing to bring up", known)
 	}
 	return fs, want
@@ -165,7 +165,7 @@ func TestAtRestOnAReadOnlyFilesystem(t *testing.T) {
 	if refused == 0 {
 		t.Error("the index was not even tried to be brought up on disk")
 	}
-	if known := index.KnownTo(dataDir, index.Options{FS: fs}); known != 0 {
+	if known := index.KnownTo(dataDir, index.Options{FS: fs}).Newest(); known != 0 {
 		t.Errorf("a read-only index is at %d", known)
 	}
 }
@@ -184,7 +184,7 @@ func TestAtRestBringsTheIndexUp(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
-	if known := index.KnownTo(dataDir, index.Options{FS: fs}); known != durable {
+	if known := index.KnownTo(dataDir, index.Options{FS: fs}).Newest(); known != durable {
 		t.Errorf("the index on disk is at %d of %d", known, durable)
 	}
 	progress := 0

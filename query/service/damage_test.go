@@ -23,10 +23,11 @@ import (
 	"github.com/kvjournal/kvjournal/query/service"
 )
 
-// TestDamage damages a directory at random, one file at one place each time, and holds what is promised of damage at rest:
+// TestDamage damages a directory at random, one file at one place each time, or the journal and what else knows how far it went (its index or
+// its head file), and holds what is promised of damage at rest:
 //
 //	verify     finds it, or nothing that counts was changed: every record and every row of the index is as before
-//	answers    are those of the whole directory, or uncertain, or an error; at rest and by a writer
+//	answers    are those of the whole directory, or uncertain, or an error; at rest, where the journal stays as it is, and by a writer
 //	repair     makes a directory that verifies, whose answers are those of the whole one or uncertain
 //
 // and nothing panics, or goes on without an end. KVJOURNAL_DAMAGES says how many, KVJOURNAL_SEED repeats; without either these are the same few.
@@ -39,14 +40,14 @@ func TestDamage(t *testing.T) {
 	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
-	for world, name := range []string{"whole", "pruned"} {
+	for world, name := range []string{"whole", "pruned", "two at once"} {
 		t.Run(name, func(t *testing.T) {
-			n := (n + world) / 2
+			n := (n + world) / 3
 			d := newDamaged(t, seed, name == "pruned")
 			for i := range n {
-				d.one(i)
+				d.one(i, name == "two at once")
 				if t.Failed() {
-					t.Fatalf("repeat with KVJOURNAL_SEED=%d KVJOURNAL_DAMAGES=%d", seed, 2*(i+1))
+					t.Fatalf("repeat with KVJOURNAL_SEED=%d KVJOURNAL_DAMAGES=%d", seed, 3*(i+1))
 				}
 				if (i+1)%100 == 0 {
 					fmt.Fprintf(os.Stderr, "%s: %d of %d damages, seed %d\n", name, i+1, n, seed)
@@ -181,17 +182,24 @@ type harm struct {
 	kind, path, how string
 	at, size        int64
 	bit             int
+	also            *harm
 }
 
 func (h harm) String() string {
-	return fmt.Sprintf("%s of %s at %d, %d bytes, bit %d", h.how, h.path, h.at, h.size, h.bit)
+	s := fmt.Sprintf("%s of %s at %d, %d bytes, bit %d", h.how, h.path, h.at, h.size, h.bit)
+	if h.also != nil {
+		s += " and " + h.also.String()
+	}
+	return s
 }
 
-// draw draws a damage: each kind of file as often as any other.
-func (d *damaged) draw() harm {
+// draw draws a damage of a file whose kind may be chosen: each kind as often as any other.
+func (d *damaged) draw(chosen func(kind string) bool) harm {
 	kinds := make([]string, 0, len(d.kinds))
 	for k := range d.kinds {
-		kinds = append(kinds, k)
+		if chosen(k) {
+			kinds = append(kinds, k)
+		}
 	}
 	slices.Sort(kinds)
 	h := harm{kind: kinds[d.rng.IntN(len(kinds))]}
@@ -209,8 +217,24 @@ func (d *damaged) draw() harm {
 	return h
 }
 
-// inflict damages a file; it reports whether that changed anything.
+// drawTwo draws a damage of the journal, most often of a log, and one of what else knows how far it went.
+func (d *damaged) drawTwo() harm {
+	h := d.draw(func(kind string) bool { return strings.HasPrefix(kind, "journal ") })
+	if d.rng.IntN(4) > 0 {
+		h = d.draw(func(kind string) bool { return kind == "journal log" })
+	}
+	also := d.draw(func(kind string) bool { return strings.HasPrefix(kind, "index ") || kind == "head" })
+	h.also = &also
+	return h
+}
+
+// inflict damages files; it reports whether that changed anything.
 func (d *damaged) inflict(fs *vfs.MemFS, h harm) bool {
+	changed := d.inflictOne(fs, h)
+	return h.also != nil && d.inflictOne(fs, *h.also) || changed
+}
+
+func (d *damaged) inflictOne(fs *vfs.MemFS, h harm) bool {
 	if h.how == "delete" {
 		d.must(fs.Remove(h.path))
 		return true
@@ -239,9 +263,12 @@ func (d *damaged) count(kind, what string) {
 	d.tally[kind][what]++
 }
 
-// one inflicts one damage and checks all that is promised.
-func (d *damaged) one(i int) {
-	h := d.draw()
+// one inflicts one damage, or two, and checks all that is promised.
+func (d *damaged) one(i int, two bool) {
+	h := d.draw(func(string) bool { return true })
+	if two {
+		h = d.drawTwo()
+	}
 	const patience = 5 * time.Minute
 	late := time.AfterFunc(patience, func() {
 		all := make([]byte, 1<<20)
@@ -288,32 +315,39 @@ func (d *damaged) one(i int) {
 	d.repair(i, h, asIs())
 }
 
-// answers asks at rest. A damaged index is computed anew when it is met, as the command does.
+// answers asks at rest, and asks again. A damaged index is computed anew when it is met, as the command does.
 func (d *damaged) answers(i int, h harm, fs *vfs.MemFS) {
-	for range 2 {
-		a, err := service.OpenAtRest(d.t.Context(), dataDir, service.Options{FS: fs})
+	before := journalBytes(d.t, fs)
+	defer func() {
+		if journalBytes(d.t, fs) != before {
+			d.t.Errorf("%d, %v: a question changed the journal", i, h)
+		}
+	}()
+	open, what := service.OpenAtRest, "answered"
+	for again := false; ; {
+		a, err := open(d.t.Context(), dataDir, service.Options{FS: fs})
 		if err != nil {
 			d.count(h.kind, "refused")
 			return
 		}
 		err = d.compare(fmt.Sprintf("%d, %v, at rest", i, h), &a.Engine)
 		cerr := a.Close()
-		if index.Damage(err) {
-			d.count(h.kind, "rebuilt")
-			if err := service.RebuildAtRest(d.t.Context(), dataDir, service.Options{FS: fs}); err != nil {
-				d.t.Errorf("%d, %v: rebuilding: %v", i, h, err)
-				return
-			}
+		switch {
+		case index.Damage(err) && what == "rebuilt":
+			d.t.Errorf("%d, %v: the index is damaged behind a rebuild", i, h)
+			return
+		case index.Damage(err):
+			open, what = service.HealAtRest, "rebuilt"
 			continue
+		case err != nil || cerr != nil:
+			what = "error"
 		}
-		if err != nil || cerr != nil {
-			d.count(h.kind, "error")
+		if again || what == "error" {
+			d.count(h.kind, what)
 			return
 		}
-		d.count(h.kind, "answered")
-		return
+		again, open = true, service.OpenAtRest
 	}
-	d.t.Errorf("%d, %v: the index is damaged behind a rebuild", i, h)
 }
 
 // writer opens the directory for writing, as a recorder or an import does, and asks.

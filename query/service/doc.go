@@ -14,13 +14,15 @@
 // Where there is too little room on the disk recording pauses (Config.MinFree); the index may use half of what is left, so that it catches up, and
 // answers go on. On a full disk every write waits for room until the service ends.
 //
-// A directory at rest is not changed, but for an index that is behind its journal: that is brought up on disk if nobody else is there,
-// and in memory otherwise (datadir.Overlay), so that every reader has the same answers.
+// A directory at rest is not changed, but for an index that is behind its journal or damaged: that is brought up, or computed anew, on disk if
+// nobody else is there, and in memory otherwise (datadir.Overlay), so that every reader has the same answers. The journal is open for reading
+// only: where its end is lost a question puts in doubt, in memory, what the next writer will, and writes nothing down. An old index may be all that knows
+// of the loss; what it knew is kept before it goes (index.KnownTo).
 //
 // # Damage
 //
-//	index    computed anew by itself: at an open, when a question meets it (the answer is an error, or waits), when a compaction or the
-//	         materializer does (heal.go)
+//	index    computed anew by itself: at an open, when a question meets it (the answer is an error, or waits: HealAtRest), when a compaction or
+//	         the materializer does (heal.go)
 //	journal  no answer but an error that names offset and file; recording goes on where nothing more is lost by it. Verify finds it, Repair saves
 //	         the rest
 //

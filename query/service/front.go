@@ -105,14 +105,25 @@ func (f *Front) open(ctx context.Context) (*restedDir, error) {
 	if closed {
 		return nil, net.ErrClosed
 	}
+	openIt := OpenAtRest
 	if d != nil {
-		if d.hold() && d.Undisturbed() == nil {
-			return d, nil
+		hurt := d.hurt.Load()
+		if d.hold() {
+			if !hurt && d.Undisturbed() == nil {
+				return d, nil
+			}
+			d.release()
 		}
-		d.release()
 		f.drop(d)
+		if hurt { // alone it can be computed anew on disk
+			select {
+			case <-d.gone:
+			case <-ctx.Done():
+			}
+			openIt = HealAtRest
+		}
 	}
-	a, err := OpenAtRest(ctx, f.dir, f.o)
+	a, err := openIt(ctx, f.dir, f.o)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
+	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/index/reconcile"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/backup"
@@ -20,6 +22,7 @@ type restedDir struct {
 	metrics *metrics
 	ctx     context.Context // ends when it is given up
 	cancel  context.CancelFunc
+	hurt    atomic.Bool // a question met a damage of the index
 
 	mu      sync.Mutex
 	holders int
@@ -80,6 +83,15 @@ func (d *restedDir) Undisturbed() error {
 		return fmt.Errorf("the directory was written to while this was read, ask again")
 	}
 	return nil
+}
+
+// Failed implements httpapi.Healer.
+func (d *restedDir) Failed(err error) error {
+	if !index.Damage(err) {
+		return err
+	}
+	d.hurt.Store(true)
+	return fmt.Errorf("the index is damaged, and is computed anew when it is asked again: %w", err)
 }
 
 // Engine implements httpapi.Source.

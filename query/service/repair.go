@@ -82,7 +82,9 @@ func fill(ctx context.Context, dir, to string, o RepairOptions) (r journal.Repai
 	}
 	defer lock.Release()
 	jo := journal.Options{FS: o.FS, Log: o.Log}
-	if r, err = journal.Repair(ctx, dir, to, index.KnownTo(dir, index.Options{FS: o.FS}), jo, o.Salvaging); err != nil {
+	damaged := jo
+	damaged.Indexed = index.KnownTo(dir, index.Options{FS: o.FS})
+	if r, err = journal.Repair(ctx, dir, to, 0, damaged, o.Salvaging); err != nil {
 		return r, err
 	}
 	j, err := journal.Open(to, nil, 0, jo)

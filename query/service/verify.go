@@ -62,10 +62,9 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (v Verified, err e
 		o.Report(f)
 	}
 	io := index.Options{FS: o.FS}
-	known := index.KnownTo(dir, io)
 	jo := o.journal
-	jo.FS = o.FS
-	j, checked, err := journal.Check(ctx, dir, known, jo, report, o.JournalProgress)
+	jo.FS, jo.Indexed = o.FS, index.KnownTo(dir, io)
+	j, checked, err := journal.Check(ctx, dir, 0, jo, report, o.JournalProgress)
 	v.Journal = checked
 	if err != nil {
 		return v, a.disturbed(err)

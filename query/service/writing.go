@@ -61,8 +61,13 @@ func openJournal(ctx context.Context, dir, who string, anew bool, o Options, jo 
 		return nil, nil, err
 	}
 	cache := pebble.NewCache(journal.SharedCache)
-	jo.FS, jo.Log, jo.Cache = o.FS, o.Log, cache
-	j, err := journal.Open(dir, lock, index.KnownTo(dir, index.Options{FS: o.FS}), jo)
+	jo.FS, jo.Log, jo.Cache, jo.Indexed = o.FS, o.Log, cache, index.KnownTo(dir, index.Options{FS: o.FS})
+	j, err := journal.Open(dir, lock, 0, jo)
+	if err == nil {
+		if err = index.Told(j, index.Options{FS: o.FS}); err != nil {
+			err = errors.Join(err, j.Close())
+		}
+	}
 	if err != nil {
 		cache.Unref()
 		lock.Release()

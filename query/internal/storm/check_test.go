@@ -20,7 +20,9 @@ import (
 
 // left opens what a crash or a fault left in fs, when so much was acknowledged of what was taken, and says what is wrong with it.
 func (r *run) left(fs vfs.FS, acked uint64, all []taken) (err error) {
-	j, err := journal.Open(dir, nil, index.KnownTo(dir, r.indexOptions(fs)), r.journalOptions(fs))
+	jo := r.journalOptions(fs)
+	jo.Indexed = index.KnownTo(dir, r.indexOptions(fs))
+	j, err := journal.Open(dir, nil, 0, jo)
 	if err != nil {
 		return fmt.Errorf("the directory does not open: %w", err)
 	}

@@ -106,8 +106,9 @@ func (r *run) indexOptions(fs vfs.FS) index.Options {
 
 // start opens journal and index, as a process that starts.
 func (r *run) start() error {
-	known := index.KnownTo(dir, r.indexOptions(r.fs))
-	j, err := journal.Open(dir, nil, known, r.journalOptions(r.fs))
+	jo := r.journalOptions(r.fs)
+	jo.Indexed = index.KnownTo(dir, r.indexOptions(r.fs))
+	j, err := journal.Open(dir, nil, 0, jo)
 	if err != nil {
 		return fmt.Errorf("opening: %w", err)
 	}
