@@ -11,6 +11,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
+// patience is how long a test waits for what must happen: a busy machine may hold it up.
+const patience = time.Minute
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
 func claim(t *testing.T, dir string) *Lock {
 	t.Helper()
 	l, err := Claim(t.Context(), vfs.Default, dir, "kvjournal test")
@@ -132,14 +145,10 @@ func TestWriterWaitsForAlone(t *testing.T) {
 		got <- err
 		l.Release()
 	}()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if who, claimed := Claimed(vfs.Default, dir); claimed && strings.HasPrefix(who, "the writer") {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the holder never sees the writer")
-		}
-	}
+	eventually(t, "the holder sees the writer", func() bool {
+		who, claimed := Claimed(vfs.Default, dir)
+		return claimed && strings.HasPrefix(who, "the writer")
+	})
 	select {
 	case err := <-got:
 		t.Fatalf("the writer got in beside the holder, %v", err)
@@ -157,7 +166,7 @@ func TestWriterWaitsForAlone(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("waits for ever")
 		}
 	}

@@ -67,9 +67,7 @@ func TestFailedOpenCompactsNothing(t *testing.T) {
 	if failed < 4 {
 		t.Errorf("%d operations failed", failed)
 	}
-	if now := runtime.NumGoroutine(); now > before {
-		t.Errorf("%d goroutines, there were %d", now, before)
-	}
+	eventually(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before }) // Close leaves the last steps of some to themselves
 }
 
 // fakeDB allows and wants so many compactions.
