@@ -3,12 +3,14 @@ package datadir
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
 )
 
 // patience is how long a test waits for what must happen: a busy machine may hold it up.
@@ -223,6 +225,31 @@ func TestLookingNeverDisturbsAClaim(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+}
+
+// TestClaimOutlastsLookers: whoever only looks at the claim, however long, holds a writer up, and does not turn it away.
+func TestClaimOutlastsLookers(t *testing.T) {
+	dir := t.TempDir()
+	claim(t, dir).Release() // the file exists
+	looker, err := flock(filepath.Join(dir, claimFile), unix.LOCK_SH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		l, err := Claim(t.Context(), vfs.Default, dir, "w")
+		l.Release()
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Errorf("beside who looks: %v", err)
+	case <-time.After(2 * claimPatience): // a writer would have been met by then
+	}
+	looker.Close()
+	if err := <-got; err != nil {
+		t.Errorf("behind who looked: %v", err)
+	}
 }
 
 // TestLocksOfOtherFilesystems: a directory in memory has no other processes.
