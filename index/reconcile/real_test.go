@@ -99,7 +99,7 @@ func TestReal(t *testing.T) {
 	all := func(what string) {
 		t.Helper()
 		var sure int
-		for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(50 * time.Millisecond) {
+		for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
 			sure = 0
 			for _, media := range w.answers(names) {
 				for _, m := range media {
@@ -127,9 +127,11 @@ func TestReal(t *testing.T) {
 			t.Fatal(err)
 		}
 		sim.Publisher().Lose(false)
-		for range 3 {
+		for range 3 { // a message each
 			do(stored("shows", cpu))
-			time.Sleep(10 * time.Millisecond)
+			if err := sim.Publisher().WaitIdle(ctx); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	check := func(what string) {
