@@ -65,10 +65,10 @@ run: build ## record, index and serve; ENDPOINT=tcp://host:5557 MASTER=http://ho
 	@DIR='$(DIR)' ENDPOINT='$(ENDPOINT)' MASTER='$(MASTER)' DURATION='$(DURATION)' bash cmd/kvjournal/packaging/run.sh
 
 test: setup ## the whole test suite, with the race detector
-	go test -race -timeout 25m $(PACKAGES)
+	go test -race -timeout 60m $(PACKAGES)
 	go test -run Allocates ./index
-	cd query/httpapi/openapitest && go test -timeout 15m ./...
-	cd bench && go test -timeout 15m ./...
+	cd query/httpapi/openapitest && go test -timeout 30m ./...
+	cd bench && go test -timeout 30m ./...
 	@$(MAKE) --no-print-directory browser
 
 lint: setup ## gofmt, go vet, staticcheck
@@ -96,7 +96,7 @@ browser: setup ## the page in a real Chromium
 		sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
 		$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	fi
-	cd query/web/browsertest && go test -timeout 10m ./...
+	cd query/web/browsertest && go test -timeout 30m ./...
 
 figures: build ## the product's figures on this machine: flat out, disk, first answer after kill -9
 	bash cmd/kvjournal/packaging/figures.sh

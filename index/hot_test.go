@@ -74,6 +74,7 @@ func TestHotBesideWrites(t *testing.T) {
 				v, err := x.View()
 				if err != nil {
 					t.Errorf("View: %v", err)
+					cancel()
 					return
 				}
 				for range 1 + rng.IntN(20) {

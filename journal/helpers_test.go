@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds how long a test waits for what must happen. It is not waited for otherwise.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // testDir is the data directory on a MemFS.
 const testDir = "/data"

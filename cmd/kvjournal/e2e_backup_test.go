@@ -40,6 +40,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	})
 	rec := record(t, dir, s.Endpoint())
 	connected(t, dir, true)
+	s.heard(t)
 	s.run(t)
 	events := func(dir string, more uint64) {
 		t.Helper()
@@ -202,6 +203,9 @@ func TestBackupInterrupted(t *testing.T) {
 	t.Logf("%d of 12 backups were interrupted", interrupted)
 	var r result
 	eventually(t, "a recorder that gave a backup up takes another one", func() bool {
+		if err := os.RemoveAll(to); err != nil { // one that ended though nobody waited for it any more
+			t.Fatal(err)
+		}
 		r = kvjournal(t, "backup", "--dir", dir, "--to", to, "--output", "json")
 		return !strings.Contains(r.stderr, "another backup")
 	})

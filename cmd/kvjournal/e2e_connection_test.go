@@ -14,7 +14,8 @@ import (
 func TestAsOfWhileThePublisherIsGone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	p, err := mooncaketest.Start(mooncaketest.Options{Linger: patience})
+	endpoint := reserved(t)
+	p, err := mooncaketest.Start(mooncaketest.Options{Bind: endpoint, Linger: patience, TellsSubscribed: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,8 +25,13 @@ func TestAsOfWhileThePublisherIsGone(t *testing.T) {
 			p.Kill()
 		}
 	}()
-	rec := record(t, dir, p.Endpoint())
-	connected(t, dir, true)
+	rec := record(t, dir, endpoint)
+	heard := func() {
+		t.Helper()
+		connected(t, dir, true)
+		eventually(t, "the subscription arrives", func() bool { return p.Subscribed() })
+	}
+	heard()
 	ask := func() query.Answer {
 		t.Helper()
 		return lookup(t, dir, "", []object{{"default", "k"}})[0]
@@ -39,7 +45,6 @@ func TestAsOfWhileThePublisherIsGone(t *testing.T) {
 	if !first.AsOf.Live || first.AsOf.AgeMs == nil || *first.AsOf.AgeMs < 0 || first.AsOf.Time == nil || first.Media["cpu"].Certainty != query.Confirmed {
 		t.Errorf("behind the first batch: %s", printed(t, &first))
 	}
-	endpoint := p.Endpoint()
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +62,11 @@ func TestAsOfWhileThePublisherIsGone(t *testing.T) {
 		t.Errorf("a broken connection at the end is a gap: %q", all)
 	}
 
-	if p, err = mooncaketest.Start(mooncaketest.Options{Bind: endpoint, Linger: patience}); err != nil {
+	if p, err = mooncaketest.Start(mooncaketest.Options{Bind: endpoint, Linger: patience, TellsSubscribed: true}); err != nil {
 		t.Fatal(err)
 	}
 	closed = false
-	connected(t, dir, true)
+	heard()
 	if back := ask(); !back.AsOf.Live || back.AsOf.Offset != first.AsOf.Offset {
 		t.Errorf("with a new publisher that sent nothing: %s", printed(t, &back))
 	}

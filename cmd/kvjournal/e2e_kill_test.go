@@ -142,8 +142,7 @@ func newKilled(t *testing.T, rng *rand.Rand, life int) *killed {
 func (l *killed) kill() {
 	l.t.Helper()
 	rec := record(l.t, l.dir, l.endpoint, l.args...)
-	st := stats(l.t, l.dir)
-	l.acknowledged(st, "behind the restart")
+	st := l.acknowledged("behind the restart")
 	before := max(l.events, st.Events)
 	eventually(l.t, "events are recorded", func() bool {
 		st = stats(l.t, l.dir)
@@ -164,7 +163,7 @@ func (l *killed) kill() {
 		l.sum()
 	}
 	if l.rng.IntN(4) == 0 {
-		l.acknowledged(stats(l.t, l.dir), "at rest")
+		l.acknowledged("at rest")
 	}
 }
 
@@ -185,9 +184,12 @@ func (l *killed) prune() *process {
 	return p
 }
 
-func (l *killed) acknowledged(st *query.StatsOut, when string) {
+// acknowledged returns what stats show, which must be all that was acknowledged before, by the head file too.
+func (l *killed) acknowledged(when string) *query.StatsOut {
 	l.t.Helper()
-	if head := headOf(l.t, l.dir); st.DurableOffset < max(l.durable, head) || st.Events < l.events {
+	head := headOf(l.t, l.dir) // first: a recorder moves it on
+	st := stats(l.t, l.dir)
+	if st.DurableOffset < max(l.durable, head) || st.Events < l.events {
 		l.t.Fatalf("LOST: durable offset %d (head file %d) and %d events were acknowledged; %s %d and %d", l.durable, head, l.events, when, st.DurableOffset, st.Events)
 	}
 	now := uint64(0)
@@ -200,6 +202,7 @@ func (l *killed) acknowledged(st *query.StatsOut, when string) {
 	if now > l.horizon {
 		l.horizon, l.pruned = now, l.pruned+1
 	}
+	return st
 }
 
 // headOf is what the head file knows to be durable.
@@ -276,11 +279,10 @@ func sumRecords(t *testing.T, dir string, from, to uint64) recordSum {
 func (l *killed) look(kills int) {
 	t := l.t
 	rec := record(t, l.dir, l.endpoint, l.args...)
-	st := stats(t, l.dir)
-	l.acknowledged(st, "behind the last restart")
+	st := l.acknowledged("behind the last restart")
 	eventually(t, "events are recorded", func() bool { return stats(t, l.dir).Events > st.Events })
 	rec.stop(t)
-	l.acknowledged(stats(t, l.dir), "at rest")
+	l.acknowledged("at rest")
 	for _, was := range l.sums {
 		if was.from < l.horizon {
 			continue // of what was pruned in part there is no sum

@@ -57,6 +57,7 @@ func TestInterruptAndRebuildUnderLoad(t *testing.T) {
 	})
 	rec := record(t, dir, s.Endpoint())
 	connected(t, dir, true)
+	s.heard(t)
 	s.run(t)
 	eventually(t, "events are recorded", func() bool { return stats(t, dir).Events > 20_000 })
 

@@ -79,7 +79,7 @@ func TestLogFollow(t *testing.T) {
 
 	s := newSimulation(t, func(o *mooncaketest.SimOptions) {
 		o.Publisher.QueueCapacity, o.Burst = 256, 3000
-		o.BurstEvery = 900 * 1e6
+		o.BurstEvery, o.Duration = 900*1e6, 10*patience
 	})
 	rec := record(t, dir, s.Endpoint())
 	live := follow(t, dir, "--tenant", "tenant-1", "--type", "event,gap")
@@ -89,10 +89,16 @@ func TestLogFollow(t *testing.T) {
 	rec.kill9(t)
 	eventually(t, "the follower has seen the recorder end", func() bool { return strings.Count(atRest.talk.String(), "waiting for one") >= 2 })
 	rec = record(t, dir, s.Endpoint())
-	seen := stats(t, dir).Messages
-	eventually(t, "more is recorded", func() bool { return stats(t, dir).Messages > seen+200 })
+	more := func() {
+		t.Helper()
+		seen := stats(t, dir).Messages
+		eventually(t, "more is recorded", func() bool { return stats(t, dir).Messages > seen+200 })
+	}
+	more()
 	rec.stop(t)
 	rec = record(t, dir, s.Endpoint())
+	more()
+	s.stop()
 	s.wait(t)
 	quiet(t, dir)
 	rec.stop(t)

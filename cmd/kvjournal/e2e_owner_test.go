@@ -37,7 +37,7 @@ func TestRootAsks(t *testing.T) {
 	rec := startCommand(t, asServiceUser("record", "--dir", dir, "--endpoint", endpoint, "--min-free", "0"))
 	rec.answers(t, dir)
 	connected(t, dir, true)
-	eventually(t, "something is recorded", func() bool { st, _ := tryStats(t, dir); return st.Events > 1000 })
+	eventually(t, "something is recorded", func() bool { return stats(t, dir).Events > 1000 })
 	rec.kill9(t)
 	capture := filepath.Join(base, "few.kvcap")
 	runCommand(t, exec.Command(mooncakesimBinary, "--capture", capture, "--events", "2000"), "").answered(t)

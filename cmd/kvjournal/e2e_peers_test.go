@@ -47,7 +47,7 @@ func TestPeersThatAreNoPublisher(t *testing.T) {
 	rec.answers(t, dir)
 	want := map[string]string{"http": "handshake failed: the peer is no ZeroMQ publisher", "rep": "connection ended by a protocol error: the peer is no publisher"}
 	eventually(t, "stats say what is wrong", func() bool {
-		st, _ := tryStats(t, dir)
+		st := stats(t, dir)
 		if st.Recorder == nil || len(st.Recorder.Sockets) != 2 {
 			return false
 		}

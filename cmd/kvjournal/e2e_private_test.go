@@ -25,7 +25,7 @@ func TestOnlyTheOwnerMayRead(t *testing.T) {
 	_, endpoint := simulate(t, "--rate", "2000")
 	rec := startCommand(t, open("record", "--dir", dir, "--endpoint", endpoint))
 	rec.answers(t, dir)
-	eventually(t, "all is recorded", func() bool { st, _ := tryStats(t, dir); return st.Events > 0 && st.Index.Lag == 0 })
+	eventually(t, "all is recorded", func() bool { st := stats(t, dir); return st.Events > 0 && st.Index.Lag == 0 })
 	onlyMine(t, dir, "while it is recorded", "KVJOURNAL", "kvjournal.sock", "live.json", "claim", "access", "journal/", "index/")
 	rec.stop(t)
 	onlyMine(t, dir, "at rest", "KVJOURNAL", "head")

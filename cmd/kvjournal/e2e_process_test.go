@@ -12,10 +12,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
 // patience bounds every wait for a condition: far above what is usual, because the machine may be busy.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // eventually polls ok until it holds.
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -194,10 +196,21 @@ func (p *process) answers(t *testing.T, dir string) {
 
 var publishingOn = regexp.MustCompile(`publishing on (tcp://[0-9.]+:[0-9]+)`)
 
+// reserved is an endpoint whose port is the test's until its end, however often a publisher lets it go.
+func reserved(t *testing.T) string {
+	t.Helper()
+	p, err := mooncaketest.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Release)
+	return p.Endpoint()
+}
+
 // simulate starts a mooncakesim on a free port and returns its endpoint.
 func simulate(t *testing.T, args ...string) (p *process, endpoint string) {
 	t.Helper()
-	return simulateOn(t, "tcp://127.0.0.1:*", args...)
+	return simulateOn(t, reserved(t), args...)
 }
 
 func simulateOn(t *testing.T, bind string, args ...string) (p *process, endpoint string) {

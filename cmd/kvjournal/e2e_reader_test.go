@@ -38,7 +38,7 @@ func TestReaderWhenARecorderStarts(t *testing.T) {
 	ask(lookupChunk) // one chunk is answered: the directory is open
 	eventually(t, "the reader answers", func() bool { return answers() == lookupChunk })
 
-	s := newSimulation(t, func(o *mooncaketest.SimOptions) { o.Truth, o.Duration = nil, patience })
+	s := newSimulation(t, func(o *mooncaketest.SimOptions) { o.Truth, o.Duration = nil, 10*patience })
 	rec := record(t, dir, s.Endpoint())
 	connected := func() bool {
 		for _, so := range stats(t, dir).Sources {
@@ -49,6 +49,7 @@ func TestReaderWhenARecorderStarts(t *testing.T) {
 		return false
 	}
 	eventually(t, "the recorder is connected", connected)
+	s.heard(t)
 	s.run(t)
 	before := stats(t, dir).Events
 	eventually(t, "events are recorded beside the reader", func() bool { return stats(t, dir).Events > before+1000 })

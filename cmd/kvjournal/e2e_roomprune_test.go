@@ -34,7 +34,7 @@ func TestPrunesInAPause(t *testing.T) {
 		cancel()
 		<-ended
 	})
-	eventually(t, "it pauses", func() bool { st, _ := tryStats(t, dir); return st.Recorder != nil && st.Recorder.Paused != nil })
+	eventually(t, "it pauses", func() bool { st := stats(t, dir); return st.Recorder != nil && st.Recorder.Paused != nil })
 	eventually(t, "it prunes", func() bool { return stats(t, dir).Horizon != nil })
 	if st := stats(t, dir); st.Recorder.Paused == nil {
 		t.Error("it does not pause any more")

@@ -3,16 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
+	"github.com/kvjournal/kvjournal/journal/pause"
 	"github.com/kvjournal/kvjournal/query"
 )
 
@@ -20,8 +23,19 @@ import (
 type simulation struct {
 	*mooncaketest.Sim
 	truth bytes.Buffer
+	lines atomic.Int64 // of truth
+	lasts time.Duration
 	ended chan error
 	stop  context.CancelFunc // ends it early, in good order
+}
+
+// leastCheckpoints is how many a simulation makes, however long that takes on a busy machine.
+const leastCheckpoints = 4
+
+// Write takes a line of truth.
+func (s *simulation) Write(b []byte) (int, error) {
+	defer s.lines.Add(int64(bytes.Count(b, []byte{'\n'})))
+	return s.truth.Write(b)
 }
 
 // newSimulation binds a publisher. Nothing is sent before run.
@@ -31,12 +45,15 @@ func newSimulation(t *testing.T, change func(*mooncaketest.SimOptions)) *simulat
 	seed := rand.Uint64N(1 << 20)
 	t.Logf("seed %d", seed)
 	o := mooncaketest.SimOptions{
-		Publisher: mooncaketest.Options{Linger: 10 * time.Second},
+		Publisher: mooncaketest.Options{Bind: reserved(t), Linger: patience, TellsSubscribed: true},
 		Store:     mooncaketest.StoreOptions{Seed: seed, Tenants: 3, Objects: 800, ClearEvery: 3000, RacyClears: seed%2 == 0},
-		Rate:      2000, Duration: 5 * time.Second, Truth: mooncaketest.NewTruthWriter(&s.truth),
+		Rate:      2000, Duration: 5 * time.Second, Truth: mooncaketest.NewTruthWriter(s),
 		QuietEvery: 700 * time.Millisecond, QuietFor: 100 * time.Millisecond, DrainTimeout: patience,
 	}
 	change(&o)
+	if o.Truth != nil {
+		s.lasts, o.Duration = o.Duration, 0 // run ends it
+	}
 	var err error
 	if s.Sim, err = mooncaketest.NewSim(o); err != nil {
 		t.Fatal(err)
@@ -48,6 +65,20 @@ func (s *simulation) run(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop = stop
 	go func() { s.ended <- s.Run(ctx) }()
+	if s.lasts > 0 {
+		go func() {
+			defer stop()
+			for wait := s.lasts; pause.For(ctx, wait) == nil && s.lines.Load() < leastCheckpoints; {
+				wait = 10 * time.Millisecond
+			}
+		}()
+	}
+}
+
+// heard waits until a recorder that is connected misses nothing of what is sent.
+func (s *simulation) heard(t *testing.T) {
+	t.Helper()
+	eventually(t, "the subscription arrives", func() bool { return s.Publisher().Subscribed() })
 }
 
 func (s *simulation) wait(t *testing.T) {
@@ -88,6 +119,7 @@ func truthRun(t *testing.T, change func(*mooncaketest.SimOptions), viaProxy bool
 	}
 	rec := record(t, dir, endpoint)
 	connected(t, dir, true)
+	s.heard(t)
 	s.run(t)
 	if during != nil {
 		during(rec, s, p, dir)
@@ -106,7 +138,7 @@ func truthRun(t *testing.T, change func(*mooncaketest.SimOptions), viaProxy bool
 		t.Errorf("the journal holds %d events in %d messages, stats said %d in %d", out.recorded.events, out.recorded.messages, out.stats.Events, out.stats.Messages)
 	}
 	truth := readTruth(t, &s.truth)
-	if len(truth) < 4 {
+	if len(truth) < leastCheckpoints {
 		t.Fatalf("only %d checkpoints", len(truth))
 	}
 	objects := universe(out.recorded.objects, truth)
@@ -234,11 +266,34 @@ func (o *outcome) someConfirmed(t *testing.T) {
 func TestTruthWithRestarts(t *testing.T) {
 	t.Parallel()
 	starts := 0
-	out := truthRun(t, func(o *mooncaketest.SimOptions) { o.RestartEvery = 1900 * time.Millisecond }, false,
-		func(_ *process, s *simulation, _ *proxy, _ string) {
-			s.wait(t)
+	out := truthRun(t, func(o *mooncaketest.SimOptions) { o.Duration = 10 * patience }, false,
+		func(_ *process, s *simulation, _ *proxy, dir string) {
+			// Each process is heard before it ends: of another nobody knows that it was.
+			for life := uint64(1); life <= 3; life++ {
+				if life > 1 {
+					// As a standby it sends nothing before the connection has come back: what it sent would hide that it is another process.
+					broken := breaks(t, dir)
+					s.SetStandby(true)
+					if err := s.Restart(); err != nil {
+						t.Fatal(err)
+					}
+					eventually(t, "connected again", func() bool {
+						st := stats(t, dir)
+						return st.Recorder.Sockets[0].Connected && st.Recorder.Sockets[0].Disconnects > broken && s.Publisher().Subscribed()
+					})
+					s.SetStandby(false)
+				}
+				var heard uint64
+				eventually(t, fmt.Sprintf("events of process %d", life), func() bool {
+					st := stats(t, dir)
+					heard = st.Events
+					return st.Sources[0].Epoch == life
+				})
+				lines := s.lines.Load()
+				eventually(t, "more of them, and a checkpoint", func() bool { return stats(t, dir).Events > heard+2000 && s.lines.Load() > lines })
+			}
 			starts = s.Starts()
-			s.ended <- nil
+			s.stop()
 		})
 	// Messages that come before the connection is proven to be the new one are followed by a reconnect (R5).
 	n := onlyCauses(t, out.gaps, "publisher_restart", "reconnect")
@@ -292,7 +347,7 @@ func TestTruthWithStoppedReader(t *testing.T) {
 	out := truthRun(t, func(o *mooncaketest.SimOptions) {
 		// Fat events and a low mark fill the kernel's buffers soon.
 		o.Publisher.SendHWM, o.Publisher.Salt = 50, strings.Repeat("s", 8000)
-		o.Duration, o.Store.Objects = patience, 500
+		o.Duration, o.Store.Objects = 10*patience, 500
 	}, false, func(rec *process, s *simulation, _ *proxy, dir string) {
 		recorded := func(more uint64) {
 			before := stats(t, dir).Events
@@ -300,9 +355,9 @@ func TestTruthWithStoppedReader(t *testing.T) {
 		}
 		recorded(1000)
 		rec.signal(t, syscall.SIGSTOP)
-		// 4 + 6 MiB at most are in the sockets of both ends, 50 messages at the mark; an event is 8 KiB.
+		// 4 + 32 MiB at most are in the sockets of both ends, 50 messages of 64 events at the mark; an event is 8 KiB.
 		before := s.Totals().PublishedEvents
-		eventually(t, "the publisher runs over its mark", func() bool { return s.Totals().PublishedEvents > before+4000 })
+		eventually(t, "the publisher runs over its mark", func() bool { return s.Totals().PublishedEvents > before+9000 })
 		rec.signal(t, syscall.SIGCONT)
 		eventually(t, "the loss is seen", func() bool { return len(gaps(t, dir)) > 0 })
 		recorded(1000)
@@ -325,6 +380,12 @@ func TestTruthWithStoppedReader(t *testing.T) {
 	out.someConfirmed(t)
 }
 
+// breaks is how many connections of a recorder's only socket broke.
+func breaks(t *testing.T, dir string) uint64 {
+	t.Helper()
+	return stats(t, dir).Recorder.Sockets[0].Disconnects
+}
+
 // A publisher that is killed with SIGKILL and started anew on its port, as mooncakesim, three times.
 func TestTruthWithKilledPublisher(t *testing.T) {
 	t.Parallel()
@@ -332,13 +393,16 @@ func TestTruthWithKilledPublisher(t *testing.T) {
 	dir := filepath.Join(tmp, "data")
 	var truth []checkpoint
 	var rec *process
-	bind := "tcp://127.0.0.1:*"
+	bind := reserved(t)
 	const lives = 3
 	for life := range lives {
 		file := filepath.Join(tmp, "truth.jsonl")
 		seed := string(rune('1' + life))
-		sim, endpoint := simulateOn(t, bind, "--rate", "1500", "--objects", "600", "--seed", seed, "--truth", file)
-		bind = endpoint
+		args := []string{"--rate", "1500", "--objects", "600", "--seed", seed, "--truth", file}
+		if life > 0 { // it sends nothing before the connection has come back: what it sent would hide that it is another process
+			args = append(args, "--standby", "3s")
+		}
+		sim, endpoint := simulateOn(t, bind, args...)
 		if rec == nil {
 			rec = record(t, dir, endpoint)
 		}

@@ -53,7 +53,7 @@ func (w *wire) must(err error) {
 func (w *wire) bind(endpoint string) *wire {
 	w.t.Helper()
 	if endpoint == "" {
-		endpoint = "tcp://127.0.0.1:*"
+		endpoint = reserved(w.t)
 	}
 	eventually(w.t, "the port is free", func() bool {
 		err := w.socket.Bind(endpoint)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
 // talk is stderr, read while it is written.
@@ -30,10 +32,13 @@ func (t *talk) String() string {
 	return t.all.String()
 }
 
+// patience is how long a test waits for what must happen: a busy machine may hold it up.
+const patience = 2 * time.Minute
+
 // waitFor asks until the answer is of this kind.
 func waitFor[T any](t *testing.T, what string, ask func() (T, bool)) T {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if answer, ok := ask(); ok {
 			return answer
 		}
@@ -49,8 +54,13 @@ func TestAdmin(t *testing.T) {
 	var stderr talk
 	var stdout bytes.Buffer
 	done := make(chan int, 1)
+	port, err := mooncaketest.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Release()
 	go func() {
-		done <- run(ctx, strings.Fields("--bind tcp://127.0.0.1:* --admin 127.0.0.1:0 --standby 100ms --old-status --rate 20000 "+
+		done <- run(ctx, strings.Fields("--bind "+port.Endpoint()+" --admin 127.0.0.1:0 --standby 100ms --old-status --rate 20000 "+
 			"--objects 500 --silent-removals 2000 --segment-loss-every 300ms --restart-every 700ms --queue-delay 5ms --status-lag 1ms "+
 			"--queue-capacity 500 --tail-loss 0.5 --quiet-every 200ms --quiet-for 60ms --odd-keys 9 --admin-latency 1ms --admin-errors 0.2"), &stdout, &stderr, false)
 	}()

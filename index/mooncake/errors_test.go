@@ -1,6 +1,7 @@
 package mooncake
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
 // kindOf names the type of an error.
@@ -100,18 +103,22 @@ func TestErrors(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := mooncaketest.ReservePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	listener.Close()
+	defer nobody.Release()
 	var lost *UnreachableError
-	_, err = serve(t, nil, Options{URL: "http://" + address}).Status(t.Context())
+	_, err = serve(t, nil, Options{URL: "http://" + nobody.Address()}).Status(t.Context())
 	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "connection refused; see whether the master runs") {
 		t.Errorf("%v", err)
 	}
-	_, err = serve(t, nil, Options{URL: "http://no-such-host.invalid:9003"}).Status(t.Context())
+	// A resolver that has no network may take longer than the call may: it is not asked.
+	unknown := serve(t, nil, Options{URL: "http://no-such-host.invalid:9003"})
+	unknown.transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "no-such-host.invalid", IsNotFound: true}}
+	}
+	_, err = unknown.Status(t.Context())
 	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "http://no-such-host.invalid:9003/kv_events/status") {
 		t.Errorf("%v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,16 @@ import (
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 	"github.com/kvjournal/kvjournal/journal/recorder"
 )
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
 
 // All of it for real, over sockets: a simulated master with its admin API, the client, a recorder, an index, and Run. A loss on the wire is
 // resolved within 5 s, with traffic, and then without.
@@ -99,7 +110,7 @@ func TestReal(t *testing.T) {
 	all := func(what string) {
 		t.Helper()
 		var sure int
-		for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(50 * time.Millisecond) {
+		for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
 			sure = 0
 			for _, media := range w.answers(names) {
 				for _, m := range media {
@@ -127,10 +138,26 @@ func TestReal(t *testing.T) {
 			t.Fatal(err)
 		}
 		sim.Publisher().Lose(false)
-		for range 3 {
+		for range 3 { // a message each
 			do(stored("shows", cpu))
-			time.Sleep(10 * time.Millisecond)
+			if err := sim.Publisher().WaitIdle(ctx); err != nil {
+				t.Fatal(err)
+			}
 		}
+		// Before the index knows of the loss, all is confirmed as it was.
+		sent := sim.Publisher().Stats()
+		eventually(t, "the loss is indexed", func() bool {
+			last, err := j.LastBatch(s.ID, math.MaxUint64)
+			if err != nil || last.Seq < sent.PublishedBatches+sent.DroppedEvents {
+				return false
+			}
+			v, err := x.View()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close()
+			return v.Applied() >= last.Offset
+		})
 	}
 	check := func(what string) {
 		t.Helper()

@@ -21,7 +21,7 @@ const (
 	accessFile = "access"
 	// retryEvery is how often a lock that is held is tried again.
 	retryEvery = 5 * time.Millisecond
-	// claimPatience covers a reader that looks at the claim at the very moment a writer takes it.
+	// claimPatience covers a reader that looks at the claim at the very moment a writer takes it, and a writer that is just ending.
 	claimPatience = 500 * time.Millisecond
 )
 
@@ -84,7 +84,7 @@ func Claim(ctx context.Context, fs vfs.FS, dir, who string) (*Lock, error) {
 		if !held(err) {
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		if time.Now().After(deadline) {
+		if time.Now().After(deadline) && !onlyLookedAt(path) {
 			return nil, fmt.Errorf("%s: %w (%s); one writer per directory: stop it first, or give another --dir", dir, ErrLocked, holder(path))
 		}
 		if err := pause.For(ctx, retryEvery); err != nil {
@@ -100,6 +100,16 @@ func Claim(ctx context.Context, fs vfs.FS, dir, who string) (*Lock, error) {
 		return nil, err
 	}
 	return &Lock{files: []*os.File{claim, access}}, nil
+}
+
+// onlyLookedAt reports whether the claim is held by nobody but readers that look at it: however many they are, a writer gets it.
+func onlyLookedAt(path string) bool {
+	f, err := flock(path, unix.LOCK_SH)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
 }
 
 // holder tells who wrote the claim.

@@ -3,13 +3,28 @@ package datadir
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
 )
+
+// patience is how long a test waits for what must happen: a busy machine may hold it up.
+const patience = time.Minute
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
 
 func claim(t *testing.T, dir string) *Lock {
 	t.Helper()
@@ -132,14 +147,10 @@ func TestWriterWaitsForAlone(t *testing.T) {
 		got <- err
 		l.Release()
 	}()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if who, claimed := Claimed(vfs.Default, dir); claimed && strings.HasPrefix(who, "the writer") {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the holder never sees the writer")
-		}
-	}
+	eventually(t, "the holder sees the writer", func() bool {
+		who, claimed := Claimed(vfs.Default, dir)
+		return claimed && strings.HasPrefix(who, "the writer")
+	})
 	select {
 	case err := <-got:
 		t.Fatalf("the writer got in beside the holder, %v", err)
@@ -157,7 +168,7 @@ func TestWriterWaitsForAlone(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("waits for ever")
 		}
 	}
@@ -214,6 +225,31 @@ func TestLookingNeverDisturbsAClaim(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+}
+
+// TestClaimOutlastsLookers: whoever only looks at the claim, however long, holds a writer up, and does not turn it away.
+func TestClaimOutlastsLookers(t *testing.T) {
+	dir := t.TempDir()
+	claim(t, dir).Release() // the file exists
+	looker, err := flock(filepath.Join(dir, claimFile), unix.LOCK_SH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		l, err := Claim(t.Context(), vfs.Default, dir, "w")
+		l.Release()
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Errorf("beside who looks: %v", err)
+	case <-time.After(2 * claimPatience): // a writer would have been met by then
+	}
+	looker.Close()
+	if err := <-got; err != nil {
+		t.Errorf("behind who looked: %v", err)
+	}
 }
 
 // TestLocksOfOtherFilesystems: a directory in memory has no other processes.

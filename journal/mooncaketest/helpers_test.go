@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a test waits for something that must happen. It is not waited for otherwise.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // place is one row of a store's state.
 type place struct{ tenant, key, medium string }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -64,6 +65,9 @@ type Options struct {
 	// it. Several goroutines call it, some while they hold a lock: it must not call the publisher.
 	Now func() time.Time
 
+	// TellsSubscribed makes Publisher.Subscribed know: by an XPUB, which sends as a PUB does, and hears of its subscribers.
+	TellsSubscribed bool
+
 	// OnTaken, if set, is called by the sender when it has taken a batch of n events from the queue and has not given
 	// it a number yet. It may block: whatever is dropped meanwhile reserves smaller numbers (R4).
 	OnTaken func(n int)
@@ -97,7 +101,9 @@ type Publisher struct {
 	skipped  atomic.Uint64
 	losing   atomic.Bool
 	context  *zmq.Context
-	socket   *zmq.Socket // the sender's, once it runs
+	using    sync.Mutex  // of the socket
+	socket   *zmq.Socket // the sender's, once it runs, but for Subscribed; nil when it is closed
+	heard    bool        // under using: there is a subscriber
 	endpoint string
 	ended    chan struct{} // closed when socket and context are
 	err      error         // of the sender; read it after ended
@@ -135,7 +141,11 @@ func (p *Publisher) open() (err error) {
 			p.context.Term()
 		}
 	}()
-	if p.socket, err = p.context.NewSocket(zmq.PUB); err != nil {
+	kind := zmq.PUB
+	if p.o.TellsSubscribed {
+		kind = zmq.XPUB
+	}
+	if p.socket, err = p.context.NewSocket(kind); err != nil {
 		return err
 	}
 	if err = p.socket.SetSndhwm(p.o.SendHWM); err != nil {
@@ -177,6 +187,21 @@ func (p *Publisher) Enqueue(changes ...Change) {
 			p.skipped.Add(1)
 		}
 	}
+}
+
+// Subscribed reports whether a subscriber misses nothing of what is sent from now on: its subscription has arrived, which is later than its
+// connection. It needs Options.TellsSubscribed.
+func (p *Publisher) Subscribed() bool {
+	p.using.Lock()
+	defer p.using.Unlock()
+	for p.o.TellsSubscribed && p.socket != nil {
+		b, err := p.socket.RecvBytes(zmq.DONTWAIT)
+		if err != nil {
+			break
+		}
+		p.heard = len(b) > 0 && b[0] == 1
+	}
+	return p.heard && p.socket != nil
 }
 
 // QueueLength is the number of events that wait for the sender.
@@ -261,7 +286,10 @@ func (p *Publisher) send() {
 	if p.lingers.Load() && p.err == nil {
 		p.socket.SetLinger(p.o.Linger)
 	}
+	p.using.Lock()
 	p.socket.Close()
+	p.socket = nil
+	p.using.Unlock()
 	p.context.Term()
 }
 
@@ -287,6 +315,8 @@ func (p *Publisher) sendAll() error {
 }
 
 func (p *Publisher) sendMessage(frames [3][]byte) error {
+	p.using.Lock()
+	defer p.using.Unlock()
 	for i, frame := range frames {
 		flags := zmq.SNDMORE
 		if i == len(frames)-1 {

@@ -137,9 +137,36 @@ func TestPublisherKeyless(t *testing.T) {
 	}
 }
 
+// A publisher knows of a subscription once nothing is missed any more, and when it is gone.
+func TestPublisherSubscribed(t *testing.T) {
+	p := start(t, Options{TellsSubscribed: true})
+	if p.Subscribed() {
+		t.Error("subscribed by nobody")
+	}
+	s, first := subscribe(t, p.Endpoint(), func() {
+		if p.Subscribed() {
+			p.Enqueue(put("first"))
+		}
+	})
+	if first[0].seq != 1 {
+		t.Errorf("the first message that came is %d", first[0].seq)
+	}
+	if err := s.socket.Disconnect(p.Endpoint()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the subscription is gone", func() bool {
+		s.try() // libzmq needs the socket to be used
+		return !p.Subscribed()
+	})
+	p.Kill()
+	if p.Subscribed() || start(t, Options{}).Subscribed() {
+		t.Error("subscribed, though ended, or though it does not tell")
+	}
+}
+
 // A killed publisher frees its port at once, and the next one numbers from 1.
 func TestPublisherRestart(t *testing.T) {
-	p := start(t, Options{})
+	p := start(t, Options{Bind: reserved(t)})
 	s, _ := subscribe(t, p.Endpoint(), func() { p.Enqueue(put("first")) })
 	p.Kill()
 	p.Enqueue(put("late"))

@@ -58,6 +58,8 @@ type Tail struct {
 	Clean bool
 	// Err is not nil where later chunks prove that what lies at End had been synced: it is damage.
 	Err error
+
+	unread error // that reading the file gave
 }
 
 // ReadLog calls f with the batches of a log, in order, up to the first that cannot be read. f keeps nothing of the batch.
@@ -116,6 +118,9 @@ func ReadManifest(ctx context.Context, fs vfs.FS, dir string, files []File) (nam
 		return "", Tail{}, false, nil
 	}
 	tail, err = CheckManifest(ctx, fs, fs.PathJoin(dir, name))
+	if err == nil && tail.unread != nil { // it tells nothing of where the manifest ends
+		err = fmt.Errorf("%s: %w", fs.PathJoin(dir, name), tail.unread)
+	}
 	tables := slices.ContainsFunc(files, func(f File) bool { return f.Kind == Table })
 	return name, tail, err == nil && tables && tail.Records < manifestBegins, err
 }
@@ -126,6 +131,20 @@ func CheckManifest(ctx context.Context, fs vfs.FS, path string) (Tail, error) {
 		_, err := io.Copy(io.Discard, r)
 		return err
 	})
+}
+
+// readings notes the first failure of a file's reads, which the reader of records takes for damage.
+type readings struct {
+	io.ReaderAt
+	failed error
+}
+
+func (r *readings) ReadAt(b []byte, at int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(b, at)
+	if err != nil && !errors.Is(err, io.EOF) && r.failed == nil {
+		r.failed = err
+	}
+	return n, err
 }
 
 var errShort = errors.New("a record is too short for a batch")
@@ -146,7 +165,9 @@ func records(ctx context.Context, fs vfs.FS, path string, num uint64, from int64
 		return tail, err
 	}
 	defer file.Close()
-	rr := recordsOf(record.NewReader, io.NewSectionReader(file, from, math.MaxInt64-from), num)
+	in := &readings{ReaderAt: file}
+	defer func() { tail.unread = in.failed }()
+	rr := recordsOf(record.NewReader, io.NewSectionReader(in, from, math.MaxInt64-from), num)
 	for {
 		if err := ctx.Err(); err != nil {
 			return tail, err

@@ -18,6 +18,16 @@ func item(source int, n int64, size int) Item {
 
 const oneItem = itemBytes + frameBytes // cost of an item with one empty frame
 
+// awaitPush waits until a Push waits for space.
+func (b *Buffer) awaitPush(t *testing.T) {
+	t.Helper()
+	eventually(t, "a Push waits", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.space.ch != nil
+	})
+}
+
 func TestBufferBound(t *testing.T) {
 	b := NewBuffer(3 * oneItem)
 	for n := range int64(3) {
@@ -28,12 +38,11 @@ func TestBufferBound(t *testing.T) {
 	if b.Len() != 3 || b.Bytes() != 3*oneItem || b.Max() != 3*oneItem {
 		t.Fatalf("%d items, %d of %d bytes", b.Len(), b.Bytes(), b.Max())
 	}
-	waited := make(chan bool)
+	waited := make(chan bool, 1)
 	go func() { waited <- b.Push(item(0, 3, 0)) }()
-	select {
-	case <-waited:
+	b.awaitPush(t)
+	if len(waited) > 0 {
 		t.Fatal("pushed into a full buffer")
-	case <-time.After(20 * time.Millisecond):
 	}
 	items, err := b.Pop(context.Background(), 1) // less than one item: still one
 	if err != nil || len(items) != 1 || items[0].Received != 0 {
@@ -125,15 +134,7 @@ func TestBufferEnds(t *testing.T) {
 	b.Push(item(0, 1, 0))
 	blocked := make(chan bool)
 	go func() { blocked <- b.Push(item(0, 2, 0)) }()
-	for { // until it blocks
-		b.mu.Lock()
-		waits := b.space.ch != nil
-		b.mu.Unlock()
-		if waits {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	b.awaitPush(t)
 	b.Close()
 	<-blocked
 	b.Push(item(0, 3, 0))

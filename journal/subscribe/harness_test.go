@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,10 +18,12 @@ import (
 	"time"
 
 	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 	zmq "github.com/pebbe/zmq4"
 )
 
-const deadline = 30 * time.Second
+// deadline is how long a test waits for what must happen: a busy machine may hold it up.
+const deadline = time.Minute
 
 // TestMain turns the test binary into a publisher when it is told to be one.
 func TestMain(m *testing.M) {
@@ -164,6 +167,17 @@ func (p *process) kill() {
 	p.Wait()
 }
 
+// reserved is an endpoint whose port is the test's until its end, however often a publisher lets it go.
+func reserved(t testing.TB) string {
+	t.Helper()
+	p, err := mooncaketest.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Release)
+	return p.Endpoint()
+}
+
 // publisher is a PUB socket of this process. It belongs to the test's goroutine.
 type publisher struct {
 	t        testing.TB
@@ -191,8 +205,14 @@ func newPublisher(t testing.TB, zctx *zmq.Context, kind zmq.Type, endpoint strin
 	}
 	p := &publisher{t: t, sock: sock, life: life}
 	t.Cleanup(p.close)
-	if err := sock.SetLinger(0); err != nil {
+	if err := errors.Join(sock.SetLinger(0), sock.SetRcvtimeo(deadline)); err != nil {
 		t.Fatal(err)
+	}
+	if kind == zmq.XPUB {
+		// Told of each subscription: else of none that comes before libzmq has let go of the connection that it replaces.
+		if err := sock.SetXpubVerbose(1); err != nil {
+			t.Fatal(err)
+		}
 	}
 	eventually(t, "bind", func() bool { return sock.Bind(endpoint) == nil }) // the port may take a moment to become free
 	if p.endpoint, err = sock.GetLastEndpoint(); err != nil {

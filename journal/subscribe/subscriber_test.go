@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +81,7 @@ func TestAnyFrames(t *testing.T) {
 
 func TestPublisherRestarts(t *testing.T) {
 	zctx := newContext(t)
-	p := newPublisher(t, zctx, zmq.PUB, anyPort, 1)
+	p := newPublisher(t, zctx, zmq.PUB, reserved(t), 1)
 	r := run(t, zctx, 64<<20, Options{Endpoint: p.endpoint})
 	r.collect(0)
 	r.until(p, 100)
@@ -121,15 +120,8 @@ func TestConnectionCut(t *testing.T) {
 			p.send(20, 28<<10)
 		}
 		link.cut()
-		for sent := 0; sent < 200 || r.sub.Status().Disconnects == before; sent++ {
-			p.send(1, 1000)
-			if sent > 1000 {
-				time.Sleep(time.Millisecond)
-			}
-			if sent > 20000 {
-				t.Fatal("cut ", i, " is not noticed")
-			}
-		}
+		p.send(200, 1000)
+		eventually(t, fmt.Sprint("cut ", i, " is noticed"), func() bool { p.send(10, 1000); return r.sub.Status().Disconnects > before })
 		eventually(t, "the connection is back", func() bool { p.send(1, 100); return !r.sub.Status().WindowOpen })
 	}
 	r.until(p, 100)
@@ -187,7 +179,7 @@ func TestStalledWriter(t *testing.T) {
 // The connection breaks and comes back while the buffer is full: the events are kept in order behind what waited.
 func TestConnectionLostWhileStalled(t *testing.T) {
 	zctx := newContext(t)
-	p := newPublisher(t, zctx, zmq.XPUB, anyPort, 1)
+	p := newPublisher(t, zctx, zmq.XPUB, reserved(t), 1)
 	r := run(t, zctx, 20000, Options{Endpoint: p.endpoint})
 	if _, err := p.sock.RecvBytes(0); err != nil {
 		t.Fatal(err)
@@ -235,12 +227,23 @@ func TestContextEndsRun(t *testing.T) {
 		} else {
 			eventually(t, "all received", func() bool { return r.sub.Status().Messages == 100 })
 		}
-		started := time.Now()
 		r.cancel()
-		err := <-r.ended
+		// At once: within 2 s of this process, counted by looks, which a busy machine holds up as well.
+		look, err := time.NewTicker(10*time.Millisecond), error(nil)
+		for looks, ended := 0, false; !ended; looks++ {
+			select {
+			case err = <-r.ended:
+				ended = true
+			case <-look.C:
+			}
+			if looks > 200 {
+				t.Fatal("Run takes long to end")
+			}
+		}
+		look.Stop()
 		r.ended <- err
-		if took := time.Since(started); err != nil || took > 2*time.Second {
-			t.Fatalf("Run took %v to end: %v", took, err)
+		if err != nil {
+			t.Fatal(err)
 		}
 		st := r.sub.Status()
 		messages := uint64(0)
@@ -291,7 +294,7 @@ func TestPublisherKilled(t *testing.T) {
 	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
 	zctx := newContext(t)
-	p := startPublisher(t, anyPort, 1, 0, 2000, 0, false)
+	p := startPublisher(t, reserved(t), 1, 0, 2000, 0, false)
 	r := run(t, zctx, 2<<20, Options{Endpoint: p.endpoint})
 	r.collect(10 * time.Millisecond)
 	for life := uint64(1); life <= uint64(kills); life++ {
@@ -446,20 +449,11 @@ func TestStrangerWithoutHandshake(t *testing.T) {
 // The publisher comes later than the recorder.
 func TestPublisherComesLater(t *testing.T) {
 	zctx := newContext(t)
-	p := newPublisher(t, zctx, zmq.PUB, anyPort, 1)
-	endpoint := p.endpoint
-	p.close()
-	eventually(t, "the port is closed", func() bool { // libzmq closes it behind our back
-		c, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "tcp://"))
-		if err == nil {
-			c.Close()
-		}
-		return err != nil
-	})
+	endpoint := reserved(t)
 	r := run(t, zctx, 1<<20, Options{Endpoint: endpoint})
 	r.collect(0)
 	eventually(t, "it is missed", func() bool { return strings.Contains(r.sub.Status().LastError, "cannot connect") })
-	p = newPublisher(t, zctx, zmq.PUB, endpoint, 1)
+	p := newPublisher(t, zctx, zmq.PUB, endpoint, 1)
 	r.until(p, 10)
 	r.caughtUp(p)
 	check(t, r.got())

@@ -202,27 +202,46 @@ func started(t *testing.T) (a *asker, quiet func()) {
 	}
 	a.await(t, func(s *query.SourceOut) bool { return s.Gaps > 0 })
 	for epoch := range uint64(2) {
+		// As a standby it sends nothing before the connection has come back: what it sent would hide that it is another process.
+		broken := a.breaks(t)
+		sim.SetStandby(true)
 		if err := sim.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		// Far enough that the next process begins below: what it sent before the connection came back would hide it else.
+		a.await(t, func(s *query.SourceOut) bool { return s.Connected && a.breaks(t) > broken })
+		sim.SetStandby(false)
 		a.await(t, func(s *query.SourceOut) bool { return s.Epoch > epoch+1 && s.Seq > 200 })
 	}
 	a.await(t, func(s *query.SourceOut) bool { return s.Readings > 0 && s.Events > 2000 })
 	return a, quiet
 }
 
+// stats are the figures of the moment.
+func (a *asker) stats(t *testing.T) (st query.StatsOut, err error) {
+	t.Helper()
+	resp, err := http.Get(a.base + "/v1/stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return st, json.NewDecoder(resp.Body).Decode(&st)
+}
+
+// breaks is how many connections of the one socket broke.
+func (a *asker) breaks(t *testing.T) uint64 {
+	t.Helper()
+	st, err := a.stats(t)
+	if err != nil || st.Recorder == nil || len(st.Recorder.Sockets) != 1 {
+		t.Fatalf("%v: %+v", err, st)
+	}
+	return st.Recorder.Sockets[0].Disconnects
+}
+
 // await asks until the source stands as it should.
 func (a *asker) await(t *testing.T, ok func(*query.SourceOut) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		resp, err := http.Get(a.base + "/v1/stats")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var st query.StatsOut
-		err = json.NewDecoder(resp.Body).Decode(&st)
-		resp.Body.Close()
+		st, err := a.stats(t)
 		if err == nil && len(st.Sources) == 1 && ok(&st.Sources[0]) {
 			return
 		}

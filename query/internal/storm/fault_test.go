@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds how long a life may take that met a fault.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 var errnos = []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EACCES, syscall.EMFILE}
 

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a page may take for one thing, on a machine that has much else to do.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // The world and the browser are made once: each test has a tab of its own.
 var (
@@ -88,7 +88,7 @@ func openAt(t *testing.T, base, link string, allowed ...string) *tab {
 	if err := chromedp.Listen(ctx, b.listen); err != nil { // it makes the tab
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(ctx, 2*patience)
+	ctx, stop := context.WithTimeout(ctx, 4*patience)
 	b.ctx = ctx
 	t.Cleanup(func() {
 		b.complain()
@@ -213,16 +213,24 @@ func (b *tab) has(selector, text string) {
 	b.until(fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, selector, text))
 }
 
-// click clicks what a selector finds first, once it is there.
+// click clicks what a selector finds first, once it is there, and has stayed in its place for two frames: what is still being drawn moves.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
-	p := js[struct{ X, Y float64 }](b, fmt.Sprintf(`(() => {
-		const e = document.querySelector(%q);
-		e.scrollIntoView({ block: 'center' });
-		const r = e.getBoundingClientRect();
-		return { X: r.x + Math.min(r.width, 40) / 2, Y: r.y + Math.min(r.height, 20) / 2 };
-	})()`, selector))
+	p := js[struct{ X, Y float64 }](b, fmt.Sprintf(`(async () => {
+		const frame = () => new Promise(requestAnimationFrame);
+		const end = performance.now() + %d;
+		for (let before = '';;) {
+			const e = document.querySelector(%q);
+			e?.scrollIntoView({ block: 'center' });
+			const r = e?.getBoundingClientRect();
+			const at = r && [r.x, r.y, r.width, r.height].join();
+			if (at && at === before || performance.now() > end) return { X: r.x + Math.min(r.width, 40) / 2, Y: r.y + Math.min(r.height, 20) / 2 };
+			before = at;
+			await frame();
+			await frame();
+		}
+	})()`, patience.Milliseconds(), selector))
 	b.do(chromedp.MouseClickXY(p.X, p.Y))
 }
 

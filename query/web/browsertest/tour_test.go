@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
 // resize makes the tab so large, and waits until it was drawn anew.
@@ -99,7 +101,12 @@ func TestDenseLosses(t *testing.T) {
 
 // Once nobody answers, nothing is shown as if it still were so, and it is said since when; once someone does, all is as before.
 func TestNoAnswer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := mooncaketest.ReservePort() // the second one listens where the first did
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Release()
+	l, err := net.Listen("tcp", port.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +141,7 @@ func TestNoAnswer(t *testing.T) {
 		t.Errorf("%d of what was known last are shown", n)
 	}
 
-	if l, err = net.Listen("tcp", l.Addr().String()); err != nil {
+	if l, err = net.Listen("tcp", port.Address()); err != nil {
 		t.Fatal(err)
 	}
 	again := serve(l)
