@@ -63,7 +63,7 @@ func (r *Runner) busy() string {
 	if u == nil {
 		return "it has just ended"
 	}
-	return fmt.Sprintf("one for the reason %s, for %v now, at the step %s", u.why, r.o.Clock.Now().Sub(u.began).Round(time.Second), *u.step.Load())
+	return fmt.Sprintf("it began %v ago (%s) and is at the step %s", r.o.Clock.Now().Sub(u.began).Round(time.Second), u.why, *u.step.Load())
 }
 
 // tellEvery is how often is told again how far a reading is, where nothing new is.
