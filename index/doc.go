@@ -128,14 +128,17 @@
 // of memtables: it names the first reason only.) So from l0Deep sublevels on a second compaction may run, which merges the newest tables of L0 with
 // each other, unless a receiver is behind (giveWay).
 //
-// In a model of 128 million events (8 million, with batches, memtables, tables and the base level of a sixteenth; Pebble's L0CompactionConcurrency of 50,
-// which counts only what no compaction has taken yet), in turn on a machine busy with much else:
+// In a model of 128 million events (8 million, with batches, memtables, tables and the base level of a sixteenth), in turn on a machine busy with much
+// else; the processor time that the process used in the longest pause between two writes tells better than the clock, which others stop too:
 //
-//	                    longest time between two writes   sublevels at most   processor, an event   disk, an event
-//	one compaction      4.4, 0.6, 8.6 s                   186, 172, 191       7.2, 8.2, 8.7 us      51, 53, 49 B
-//	a second from 50    0.5, 0.3                          131, 99             7.7, 8.3              48, 47
-//	a second from 100   0.4, 2.0                          143, 193            7.1, 9.0              47, 50
-//	a base of a quarter 2.4                               156                 6.9                   49
+//	                      longest pause          processor in it        sublevels       an event
+//	one compaction        4.4, 0.6, 8.6 s        1.02, 0.38, 1.60 s     186, 172, 191   7.2, 8.2, 8.7 us, 51, 53, 49 B
+//	a second from 64 on   3.1 (load twice that)  0.13                   90              8.4               46
+//	by Pebble, from 50    0.5, 0.3               0.16, 0.11             131, 99         7.7, 8.3          48, 47
+//	by Pebble, from 100   0.4, 2.0               0.11, 0.43             143, 193        7.1, 9.0          47, 50
+//	a quarter of the base 2.4                    1.05                   156             6.9               49
+//
+// By Pebble: its L0CompactionConcurrency, which counts only what no compaction has taken yet, and which begins compactions before the first flush too.
 //
 // Tried without gain: memtables of 64 MiB, L0 thresholds of 8 to 12 with larger base levels, more compactions at once always, smaller splits of
 // flushes (FlushSplitBytes of 1 and 2 MiB: the tables' ends lie elsewhere each time).
