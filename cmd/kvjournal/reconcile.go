@@ -72,6 +72,7 @@ func runReconcile(cmd *cobra.Command, dir, output string, values url.Values) err
 	show, done := readingOn(os.Stderr)
 	end, err := t.live.Reconcile(cmd.Context(), values, func(l *httpapi.ReconcileLine) error {
 		if l.Begun != 0 {
+			done()
 			fmt.Fprintf(cmd.ErrOrStderr(), "the reading has begun at offset %d: take the snapshot now, its first line being {\"snapshot\":1,\"begun\":%d}\n", l.Begun, l.Begun)
 		}
 		if l.Progress != nil {

@@ -37,8 +37,10 @@ func readingStep(p *reconcile.Progress) string {
 		text = "asking for the master's counters, and waiting for the index"
 	case reconcile.StepAgain:
 		text = "again: " + p.Reason
+	case reconcile.StepSnapshot:
+		text = "waiting for the snapshot"
 	case reconcile.StepListing:
-		text = "reading the master's list: " + done + " keys"
+		text = "reading the list: " + done + " keys"
 	case reconcile.StepComparing:
 		text = "comparing: " + done + " objects"
 	case reconcile.StepAsking:

@@ -14,8 +14,8 @@ func TestReadingStep(t *testing.T) {
 		want string
 	}{
 		{reconcile.Progress{Step: reconcile.StepTurn, Reason: "it began 12s ago (audit)", Seconds: 12}, "waiting for another reading: it began 12s ago (audit)"},
-		{reconcile.Progress{Step: reconcile.StepListing, Done: 12_000, Seconds: 3}, "reading the master's list: 12,000 keys (3 s)"},
-		{reconcile.Progress{Step: reconcile.StepListing}, "reading the master's list: 0 keys"},
+		{reconcile.Progress{Step: reconcile.StepListing, Done: 12_000, Seconds: 3}, "reading the list: 12,000 keys (3 s)"},
+		{reconcile.Progress{Step: reconcile.StepListing}, "reading the list: 0 keys"},
 		{reconcile.Progress{Step: reconcile.StepAsking, Done: 1000, Total: 5000}, "asking for the media of 5,000 keys: 1,000"},
 		{reconcile.Progress{Step: reconcile.StepWriting}, "writing"},
 	} {

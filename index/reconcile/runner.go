@@ -90,6 +90,7 @@ const (
 	StepTurn      = "turn"      // for another reading, which Reason tells of
 	StepBegin     = "begin"     // the counters, and until the index has come so far
 	StepAgain     = "again"     // the one before did not hold: Reason
+	StepSnapshot  = "snapshot"  // until it lies there
 	StepListing   = "listing"   // keys that came
 	StepComparing = "comparing" // objects compared with the listing
 	StepAsking    = "asking"    // keys asked for
