@@ -2,6 +2,7 @@ package index
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
@@ -55,7 +56,8 @@ func fill(tb testing.TB, dir string, events, batchEvents int) *journal.Journal {
 	return j
 }
 
-// BenchmarkCatchUp is the materializer alone: one operation is one event, decoded from the journal and written.
+// BenchmarkCatchUp is the materializer alone: one operation is one event, decoded from the journal and written. longest-ms is the longest time
+// between two writes.
 func BenchmarkCatchUp(b *testing.B) {
 	j := fill(b, b.TempDir(), b.N, 64)
 	defer j.Close()
@@ -64,10 +66,16 @@ func BenchmarkCatchUp(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
-	if err := x.CatchUp(b.Context(), nil); err != nil {
+	longest, last := time.Duration(0), time.Now()
+	if err := x.CatchUp(b.Context(), func(uint64) {
+		now := time.Now()
+		longest, last = max(longest, now.Sub(last)), now
+	}); err != nil {
 		b.Fatal(err)
 	}
 	b.StopTimer()
+	b.ReportMetric(longest.Seconds()*1e3, "longest-ms")
+	b.ReportMetric(float64(x.Database().Levels[0].Sublevels), "sublevels")
 	if err := x.Flush(); err != nil {
 		b.Fatal(err)
 	}

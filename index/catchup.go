@@ -72,9 +72,7 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 		if h := x.j.Horizon(); at < h.Offset {
 			return false, fmt.Errorf("the journal was pruned up to offset %d, and the index is at %d: %w", h.Offset, at, ErrRebuild)
 		}
-		if x.opts.Pause != nil {
-			x.opts.Pause(ctx)
-		}
+		x.giveWay(ctx)
 		for i := range f.b.Len() {
 			o := f.b.First + uint64(i)
 			if o <= at || o > to {
@@ -103,6 +101,17 @@ func (x *Index) applyTo(ctx context.Context, to uint64, progress func(applied ui
 		}
 	}
 	return false, ctx.Err()
+}
+
+// giveWay waits while a receiver is behind. Then no second compaction begins either: the processor is the receiver's.
+func (x *Index) giveWay(ctx context.Context) {
+	if x.opts.Pause == nil {
+		return
+	}
+	begun := time.Now()
+	if x.opts.Pause(ctx); time.Since(begun) > time.Millisecond {
+		x.opts.deep.Store(false)
+	}
 }
 
 // fetched is a block, unpacked, or why there is none.
@@ -171,6 +180,7 @@ func (x *Index) commit(offset uint64) error {
 
 func (x *Index) startFlush() error {
 	x.unflushed, x.flushedAt = 0, time.Now()
+	x.opts.deep.Store(x.db.Metrics().Levels[0].Sublevels >= l0Deep)
 	_, err := x.db.AsyncFlush()
 	return err
 }

@@ -23,6 +23,7 @@ type fresh struct {
 	writes  uint64 // begun
 	kept    uint64 // states that were put in now
 	sources sourcesAt
+	base    freshBase
 }
 
 // sourcesAt is where the sources stood when a write had been applied up to an offset, so that a view need not decode them. It is the
@@ -65,7 +66,7 @@ func (f *fresh) open(db *pebble.DB) (*state, error) {
 	}
 	writers, writes, kept, sources := f.writers, f.writes, f.kept, f.sources
 	f.mu.Unlock()
-	s, err := readState(db, &sources)
+	s, err := readState(db, &sources, &f.base)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,8 @@ const (
 	maxName  = 1 << 10
 )
 
-func readState(db *pebble.DB, told *sourcesAt) (*state, error) {
+func readState(db *pebble.DB, told *sourcesAt, base *freshBase) (*state, error) {
+	known, writes := base.get()
 	s := &state{snap: db.NewSnapshot()}
 	var err error
 	if s.applied, err = readApplied(s.snap); err == nil {
@@ -144,7 +146,7 @@ func readState(db *pebble.DB, told *sourcesAt) (*state, error) {
 		}
 	}
 	if err == nil {
-		s.base, err = readBaseline(s.snap)
+		s.base, err = base.in(s.snap, known, writes)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.snap.Close())

@@ -84,6 +84,8 @@ func (x *Index) use(db *pebble.DB, a *applier) {
 	x.db = db
 	x.applyWith(a)
 	x.fresh.tell(sourcesAt{})
+	x.fresh.base.begin() // it is another database's
+	x.fresh.base.end()
 	if x.hot != nil {
 		x.hot.reset()
 	}

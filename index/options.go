@@ -17,9 +17,11 @@ import (
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
 )
 
-// l0Stop is the number of L0 sublevels at which Pebble holds writes up. It is not reached: compactions of many sublevels at
-// once catch up with any rate that flushes keep.
-const l0Stop = 200
+// l0Stop is the number of L0 sublevels at which Pebble holds writes up, and l0Deep that at which a second compaction may run (doc.go: Under load).
+const (
+	l0Stop = 200
+	l0Deep = 64
+)
 
 // openPebble opens a database for writing. Pebble begins to compact as soon as it is opened, and then Open waits for the
 // first compaction to end, to look for obsolete files: with a second's or a minute's work left over from a crash, a restart would take
@@ -70,6 +72,9 @@ func (o Options) writable(fs vfs.FS, compacting *atomic.Bool) *pebble.Options {
 		if !compacting.Load() {
 			return 0, 1 // Pebble divides by the upper bound
 		}
+		if o.deep != nil && o.deep.Load() {
+			return 2, 2
+		}
 		return 1, 2
 	}
 	// Nothing adds to the lower bound.
@@ -85,9 +90,13 @@ func (o Options) written() (out []*pebble.Options) {
 		var compacting atomic.Bool
 		compacting.Store(ready)
 		for _, size := range []int64{o.CacheSize, journal.SharedCache} {
-			p := o.writable(o.FS, &compacting)
-			p.Cache, p.CacheSize = nil, size
-			out = append(out, p)
+			for _, deep := range []bool{false, true} {
+				o.deep = &atomic.Bool{}
+				o.deep.Store(deep)
+				p := o.writable(o.FS, &compacting)
+				p.Cache, p.CacheSize = nil, size
+				out = append(out, p)
+			}
 		}
 	}
 	return out
@@ -143,6 +152,7 @@ type Options struct {
 	RoomEvery time.Duration
 
 	background *datadir.Background // of this index, in all its databases
+	deep       *atomic.Bool        // many tables of L0 lie on top of each other, in the newest database
 	bulk       *bulk               // of a database that is computed anew: takes its history
 	renew      uint64              // see renewEvents; tests make it small
 	runBytes   int                 // see runBytes; tests make it small
@@ -185,6 +195,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.tableBytes == 0 {
 		o.tableBytes = tableBytes
+	}
+	if o.deep == nil {
+		o.deep = &atomic.Bool{}
 	}
 	if o.background == nil {
 		o.background = datadir.NewBackground(o.Log, "index")

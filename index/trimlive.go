@@ -175,6 +175,8 @@ func (d *deleter) apply() error {
 func (d *deleter) write() error {
 	d.x.fresh.begin()
 	defer d.x.fresh.end()
+	d.x.fresh.base.begin()
+	defer d.x.fresh.base.end()
 	if d.x.hot != nil {
 		d.x.hot.reset()
 	}

@@ -24,7 +24,9 @@ in doubt. What agrees is confirmed, what does not is corrected; both are written
 rebuild gives the same answers with the master gone. The master shows the tenant "default" only:
 the doubts of other tenants stay, unless a snapshot file covers them.
 
-A recorder does this by itself after every loss, at its start, and as a periodic audit.`,
+A recorder does this by itself after every loss, at its start, and as a periodic audit. While one of
+these is under way, this one waits for it, 2 minutes at most, and as long for one that holds: a
+reading that a loss or a restart overtakes is made again. Then it says what was in the way.`,
 		Example: `  kvjournal reconcile --dir /var/lib/kvjournal
   kvjournal reconcile --dir /var/lib/kvjournal --dry-run
   kvjournal reconcile --dir /var/lib/kvjournal --audit`,
@@ -67,16 +69,18 @@ func runReconcile(cmd *cobra.Command, dir, output string, values url.Values) err
 	if t.live == nil {
 		return errors.New("no recorder runs on this directory, and only a recorder can tell what is announced meanwhile: start `kvjournal record --master …` first")
 	}
-	progress := query.Progress(progressOn(os.Stderr, "reading the master"))
+	show, done := readingOn(os.Stderr)
 	end, err := t.live.Reconcile(cmd.Context(), values, func(l *httpapi.ReconcileLine) error {
 		if l.Begun != 0 {
+			done()
 			fmt.Fprintf(cmd.ErrOrStderr(), "the reading has begun at offset %d: take the snapshot now, its first line being {\"snapshot\":1,\"begun\":%d}\n", l.Begun, l.Begun)
 		}
-		if p := l.Progress; p != nil && progress != nil {
-			progress(uint64(p.Done), uint64(max(p.Total, p.Done+1)))
+		if l.Progress != nil {
+			show(l.Progress)
 		}
 		return nil
 	})
+	done()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@
 //     never "absent"; a reply that is not wholly understood is a [BrokenReplyError].
 //  2. An empty body with status 200 is an answer: no keys. A master that was restarted answers so.
 //  3. At most one request is under way per [Client], over one kept connection, and after each comes a pause of PauseFactor times what it
-//     took: with the default, a master spends at most half of its time on one client. (A request on a kept connection that the
+//     took, but at most 30 s behind one that was not answered: with the default, a master spends at most half of its time on one client. (A request on a kept connection that the
 //     master had closed is sent again once by net/http; it had not been read.)
 //  4. Memory is bounded by one key (Keys) or one reply (the others: of BatchQuery to BatchKeys keys), never by the number of keys. A reply of
 //     answers is read whole before it is understood: the master does not wait for that, and the pause behind the call runs meanwhile.

@@ -73,10 +73,15 @@ type TimeoutError struct {
 	URL   string
 	After time.Duration
 	Bytes int64 // of the reply that had come
-	Err   error // context.DeadlineExceeded
+	// Silent: a listing did not go on for Timeouts.Silence.
+	Silent bool
+	Err    error // context.DeadlineExceeded
 }
 
 func (e *TimeoutError) Error() string {
+	if e.Bytes > 0 && e.Silent {
+		return fmt.Sprintf("GET %s: timeout: the reply stopped after %d bytes, and was given up after %v; see whether the master hangs", e.URL, e.Bytes, e.After.Round(time.Millisecond))
+	}
 	if e.Bytes > 0 {
 		return fmt.Sprintf("GET %s: timeout: after %v the reply was still coming, %d bytes so far; raise the timeout, or ask when the master is less busy",
 			e.URL, e.After.Round(time.Millisecond), e.Bytes)

@@ -33,6 +33,7 @@ type reply struct {
 	keep int    // how many those may be
 	err  error  // that reading gave, other than io.EOF
 
+	heard func() // called when bytes came; nil: nobody waits for them
 	clock Clock
 	ended time.Time // when whole had the last byte; zero where it was not called
 }
@@ -61,6 +62,9 @@ func (r *reply) Read(p []byte) (int, error) {
 	}
 	n, err := r.Body.Read(p)
 	r.n += int64(n)
+	if n > 0 && r.heard != nil {
+		r.heard()
+	}
 	if room := r.keep - len(r.head); room > 0 {
 		r.head = append(r.head, p[:min(n, room)]...)
 	}
@@ -83,6 +87,12 @@ func (c *Client) exchange(caller context.Context, kind Kind, query string, keys 
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(caller, c.options.Timeouts.of(kind))
 	defer cancel()
+	var heard func()
+	if kind == KindKeys {
+		var done func()
+		ctx, heard, done = endIfSilent(ctx, c.options.Timeouts.Silence)
+		defer done()
+	}
 
 	u := *c.urls[kind]
 	u.RawQuery = query
@@ -95,7 +105,7 @@ func (c *Client) exchange(caller context.Context, kind Kind, query string, keys 
 	}
 	// Not http.Client: it would follow redirects, and its errors print the query.
 	resp, err := c.transport.RoundTrip(req)
-	r := &reply{Response: resp, max: c.options.MaxReply, keep: excerptBytes + len(c.options.Token), clock: c.options.Clock}
+	r := &reply{Response: resp, max: c.options.MaxReply, keep: excerptBytes + len(c.options.Token), heard: heard, clock: c.options.Clock}
 	if err == nil {
 		defer resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
@@ -111,6 +121,20 @@ func (c *Client) exchange(caller context.Context, kind Kind, query string, keys 
 		r.ended = c.options.Clock.Now()
 	}
 	return r.n, r.ended, c.explain(caller, ctx, err, r, c.address(kind, keys), time.Since(began))
+}
+
+// errSilent: nothing came for Timeouts.Silence.
+var errSilent = errors.New("nothing came")
+
+// endIfSilent returns a context that ends, with errSilent as its cause, when heard was not called for as long as patience. A listing may take
+// minutes, and one that hangs should not be waited for as long.
+func endIfSilent(parent context.Context, patience time.Duration) (ctx context.Context, heard, done func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	t := time.AfterFunc(patience, func() { cancel(errSilent) })
+	return ctx, func() { t.Reset(patience) }, func() {
+		t.Stop()
+		cancel(nil)
+	}
 }
 
 // understand has the body of a 200 read, and checks that nothing is left of it.
@@ -197,7 +221,7 @@ func (c *Client) explain(caller, ctx context.Context, err error, r *reply, addre
 	case errors.Is(caller.Err(), context.Canceled):
 		return fmt.Errorf("GET %s: given up: %w", address, caller.Err())
 	case ctx.Err() != nil:
-		return &TimeoutError{URL: address, After: took, Bytes: r.n, Err: context.DeadlineExceeded}
+		return &TimeoutError{URL: address, After: took, Bytes: r.n, Silent: errors.Is(context.Cause(ctx), errSilent), Err: context.DeadlineExceeded}
 	case errors.Is(err, errTooLong):
 		odd = broken("more than %d bytes", r.max)
 		odd.Next = "if the master really has so much to tell, raise the limit"

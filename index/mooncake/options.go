@@ -80,6 +80,9 @@ type Timeouts struct {
 	Keys     time.Duration // Default 5 min. 100,000 keys took 0.4 s at 14,000 puts/s.
 	Batch    time.Duration // Default 30 s, for one call of at most BatchKeys keys. 100,000 keys took 0.5 s.
 	Segments time.Duration // Default 15 s.
+	// Silence is how long a listing may not go on, its first byte included. Default 1 min. A master makes a listing before it sends it, so
+	// less would give up one of very many keys.
+	Silence time.Duration
 }
 
 // Call tells of one request, for metrics.
@@ -102,7 +105,7 @@ func (o Options) withDefaults() Options {
 		v time.Duration
 	}{
 		{&o.Timeouts.Connect, 5 * time.Second}, {&o.Timeouts.Status, 5 * time.Second}, {&o.Timeouts.Health, 5 * time.Second},
-		{&o.Timeouts.Keys, 5 * time.Minute}, {&o.Timeouts.Batch, 30 * time.Second}, {&o.Timeouts.Segments, 15 * time.Second},
+		{&o.Timeouts.Keys, 5 * time.Minute}, {&o.Timeouts.Silence, time.Minute}, {&o.Timeouts.Batch, 30 * time.Second}, {&o.Timeouts.Segments, 15 * time.Second},
 	}
 	for _, d := range durations {
 		if *d.d == 0 {
@@ -138,7 +141,7 @@ func defaultTo[T int | int64](v *T, def T) {
 
 // check says what is wrong with options that have their defaults.
 func (o *Options) check() error {
-	for _, d := range []time.Duration{o.Timeouts.Connect, o.Timeouts.Status, o.Timeouts.Health, o.Timeouts.Keys, o.Timeouts.Batch, o.Timeouts.Segments} {
+	for _, d := range []time.Duration{o.Timeouts.Connect, o.Timeouts.Status, o.Timeouts.Health, o.Timeouts.Keys, o.Timeouts.Silence, o.Timeouts.Batch, o.Timeouts.Segments} {
 		if d < 0 {
 			return fmt.Errorf("timeout %v is negative", d)
 		}

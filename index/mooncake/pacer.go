@@ -25,6 +25,10 @@ const (
 	backoffMax = 30 * time.Second
 )
 
+// restMost bounds the master's rest behind a call that it did not answer: how long was waited says little of how much it worked. A listing
+// that hung for 5 min kept the next reading waiting for another 5.
+const restMost = backoffMax
+
 // outcome is what a call means for the next ones.
 type outcome uint8
 
@@ -55,7 +59,11 @@ func (p *pacer) done(kind Kind, now time.Time, took time.Duration, o outcome, er
 	if o == unreachable {
 		took = 0
 	}
-	p.rest = now.Add(time.Duration(p.factor * float64(max(took, 0))))
+	rest := time.Duration(p.factor * float64(max(took, 0)))
+	if o != answered {
+		rest = min(rest, restMost)
+	}
+	p.rest = now.Add(rest)
 	k := &p.kinds[kind]
 	switch o {
 	case answered:

@@ -157,7 +157,7 @@ func TestStandbyThenReady(t *testing.T) {
 
 func TestKindNames(t *testing.T) {
 	for k := range kindCount {
-		if k.String() == "" || (&Timeouts{1, 1, 1, 1, 1, 1}).of(k) != 1 {
+		if k.String() == "" || (&Timeouts{1, 1, 1, 1, 1, 1, 1}).of(k) != 1 {
 			t.Errorf("kind %d", k)
 		}
 	}

@@ -20,6 +20,7 @@ type attempt struct {
 	q       Request
 	m       Master
 	clock   Clock
+	under   *underway
 	backend []byte
 	base, h recorder.Standing // before the first poll; at h
 	first   mooncake.Status
@@ -32,7 +33,7 @@ type attempt struct {
 // run is the steps of doc.go, in order.
 func (a *attempt) run(ctx context.Context) (*Report, error) {
 	a.began = a.clock.Now()
-	if err := a.begin(ctx); err != nil {
+	if err := a.beginInTime(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.read(ctx); err != nil {
@@ -52,9 +53,27 @@ func (a *attempt) run(ctx context.Context) (*Report, error) {
 }
 
 func (a *attempt) progress(step string, done, total int) {
+	a.under.step.Store(&step)
 	if a.q.Progress != nil {
-		a.q.Progress(Progress{step, done, total})
+		a.q.Progress(Progress{Step: step, Done: done, Total: total})
 	}
+}
+
+// beginInTime begins, as long as the one who asked may be kept waiting: the master may rest, and the index be far behind.
+func (a *attempt) beginInTime(ctx context.Context) error {
+	a.progress(StepBegin, 0, 0)
+	left := a.q.left(a.clock.Now())
+	if left == nil {
+		return a.begin(ctx)
+	}
+	short, cancel := context.WithTimeout(ctx, *left)
+	defer cancel()
+	err := a.begin(short)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the reading could not begin within %v: %w. Nothing was changed; see how far the index is behind (lag in `kvjournal stats`), and whether the master answers (the recorder's log)",
+			a.r.o.Timing.Patience, err)
+	}
+	return err
 }
 
 // begin polls once, then appends the begin: a master that does not answer leaves no record.

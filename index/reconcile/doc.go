@@ -78,6 +78,13 @@
 // every 15 min; 5 s after one that contradicted the stream. A reading with traffic leaves objects in doubt that had an event meanwhile on
 // one medium only: up to five more follow it, 1, 2, 4, 8 and 16 s later, while doubts are left.
 //
+// # On demand
+//
+// A reading that is asked for (Runner.Read) waits for one that is under way, and is made again where it does not hold, for Timing.Patience, 2 min,
+// at most; then the error says what was in the way (turn.go). What a single call may take is the client's: a listing that is silent for a minute
+// is given up, and the rest behind a call that was not answered is 30 s at most. Before that a master that hung on a listing kept the
+// next reading waiting for 5 min until it was given up, and for 5 more until it had rested as long: one of 32 commands of a soak took 555 s.
+//
 // # What it costs
 //
 // BenchmarkPlan, 1,000,000 keys of 82 bytes, 2 cores, one used: listed and sorted in 0.6 s, compared with 500,000 objects in 0.7 s, the

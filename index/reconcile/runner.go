@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvjournal/kvjournal/journal/reading"
@@ -37,6 +38,7 @@ type Runner struct {
 	slot     chan struct{} // holds a value while a reading is made
 	schedule schedule      // Run's
 	waiting  *waiting      // the reading whose contradictions wait; whoever holds the slot
+	under    atomic.Pointer[underway]
 }
 
 // New returns a runner; it does nothing yet.
@@ -64,10 +66,12 @@ type Request struct {
 	DryRun bool
 	// Snapshot is read instead of the master's listing; nil: none. The master's counters are asked all the same.
 	Snapshot Snapshot
-	// Progress, if not nil, is told how far it is.
+	// Progress, if not nil, is told how far it is; by Read at least once a second, by one goroutine at a time.
 	Progress func(Progress)
 	// Sample is how many corrections the report shows; 0: 10.
 	Sample int
+
+	until time.Time // Read's: until when what is not the reading itself may be waited for; zero: for ever
 }
 
 // Progress is how far a reading is. Total is 0 where it is not known.
@@ -75,10 +79,18 @@ type Progress struct {
 	Step  string `json:"step"` // one of the Step constants
 	Done  int    `json:"done"`
 	Total int    `json:"total,omitempty"`
+	// Seconds is for how long it has been at this step.
+	Seconds int `json:"seconds,omitempty"`
+	// Reason is why it begins again, or what it waits for.
+	Reason string `json:"reason,omitempty"`
 }
 
 // The steps of a reading, as Progress names them.
 const (
+	StepTurn      = "turn"      // for another reading, which Reason tells of
+	StepBegin     = "begin"     // the counters, and until the index has come so far
+	StepAgain     = "again"     // the one before did not hold: Reason
+	StepSnapshot  = "snapshot"  // until it lies there
 	StepListing   = "listing"   // keys that came
 	StepComparing = "comparing" // objects compared with the listing
 	StepAsking    = "asking"    // keys asked for
@@ -105,7 +117,8 @@ type Report struct {
 func (r *Report) left() bool { return r.Traffic && r.Doubts > r.Unaskable }
 
 // Read makes one reading, when none is under way any more. It tries again, at most once a second, while what it needs comes and goes
-// (ErrBroken, ErrNoEnd), but with a Snapshot, which would be of the wrong moment then. Any other error ends it at once.
+// (ErrBroken, ErrNoEnd), but with a Snapshot, which would be of the wrong moment then. Any other error ends it at once. It begins none, or
+// no other one, when Timing.Patience is over: then the error says what was in the way.
 func (r *Runner) Read(ctx context.Context, q Request) (*Report, error) {
 	if q.Why == "" {
 		q.Why = reading.OnDemand
@@ -113,13 +126,26 @@ func (r *Runner) Read(ctx context.Context, q Request) (*Report, error) {
 			q.Why = reading.Snapshot
 		}
 	}
-	for {
+	if q.Progress != nil {
+		t, end := newTeller(q.Progress)
+		defer end()
+		q.Progress = t.tell
+	}
+	q.until = r.o.Clock.Now().Add(r.o.Timing.Patience)
+	for tries := 1; ; tries++ {
 		began := r.o.Clock.Now()
 		report, err := r.once(ctx, q)
 		if err == nil || q.Snapshot != nil || !(errors.Is(err, ErrBroken) || errors.Is(err, ErrNoEnd)) {
 			return report, err
 		}
+		if !r.o.Clock.Now().Before(q.until) {
+			return nil, fmt.Errorf("the master was read %d times within %v, and no reading held; the last one: %w. Nothing was changed. The recorder goes on trying after each loss; ask again when the stream is calmer",
+				tries, r.o.Timing.Patience, err)
+		}
 		r.o.Say.Info("reading the master again", "reason", err)
+		if q.Progress != nil {
+			q.Progress(Progress{Step: StepAgain, Reason: err.Error()})
+		}
 		if serr := r.o.Clock.Sleep(ctx, began.Add(r.o.Timing.Every).Sub(r.o.Clock.Now())); serr != nil {
 			return nil, fmt.Errorf("%w (before that: %w)", serr, err)
 		}
@@ -128,18 +154,30 @@ func (r *Runner) Read(ctx context.Context, q Request) (*Report, error) {
 
 // once makes one attempt, alone.
 func (r *Runner) once(ctx context.Context, q Request) (*Report, error) {
-	select {
-	case r.slot <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := r.turn(ctx, q.Progress, q.left(r.o.Clock.Now())); err != nil {
+		return nil, err
 	}
-	defer func() { <-r.slot }()
+	u := newUnderway(q.Why, r.o.Clock.Now())
+	r.under.Store(u)
+	defer func() {
+		r.under.Store(nil)
+		<-r.slot
+	}()
 	m, err := r.o.Choose(ctx)
 	if err != nil {
 		return nil, asAdmin(ctx, err)
 	}
-	a := &attempt{r: r, q: q, m: m, clock: r.o.Clock}
+	a := &attempt{r: r, q: q, m: m, clock: r.o.Clock, under: u}
 	return a.run(ctx)
+}
+
+// left is how long what is not the reading itself may still take; nil: any time.
+func (q *Request) left(now time.Time) *time.Duration {
+	if q.until.IsZero() {
+		return nil
+	}
+	left := max(0, q.until.Sub(now))
+	return &left
 }
 
 func asAdmin(ctx context.Context, err error) error {

@@ -22,6 +22,8 @@ type Timing struct {
 	PollApart time.Duration
 	// EndWait is how long the end of a reading is waited for at most. Default 30 s.
 	EndWait time.Duration
+	// Patience is how long a reading on demand waits for another one, for its begin, and for one that holds. Default 2 min.
+	Patience time.Duration
 }
 
 func (t Timing) withDefaults() Timing {
@@ -34,6 +36,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Every, time.Second)
 	set(&t.AuditEvery, 15*time.Minute)
 	set(&t.EndWait, 30*time.Second)
+	set(&t.Patience, 2*time.Minute)
 	t.Apart = max(t.Apart, 5*time.Second)
 	t.PollApart = max(t.PollApart, time.Second)
 	return t

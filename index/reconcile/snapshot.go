@@ -141,6 +141,7 @@ func field(text, encoded *string) ([]byte, error) {
 
 // readSnapshot reads a snapshot into a plan for each tenant.
 func (a *attempt) readSnapshot(ctx context.Context) error {
+	a.progress(StepSnapshot, 0, 0)
 	in, err := a.q.Snapshot.Open(ctx, a.h.Offset, func() error {
 		now, err := a.r.o.Log.Stand(ctx)
 		if err != nil {

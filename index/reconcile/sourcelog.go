@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/kvjournal/kvjournal/index"
@@ -160,7 +161,7 @@ func waitIndexed(ctx context.Context, open func() (*index.Index, error), offset 
 			return nil
 		}
 		if err := pause.For(ctx, 2*time.Millisecond); err != nil {
-			return err
+			return fmt.Errorf("%w: the index is at offset %d, and %d is waited for", err, x.Applied(), offset)
 		}
 	}
 }
