@@ -186,10 +186,6 @@ func (j *Journal) clockOf(source uint32) *clock {
 	return c
 }
 
-// Torn reports whether acknowledged records are gone from the journal's end: the head file, or an index that applied all up to knownTo,
-// knows of them.
-func (j *Journal) Torn(knownTo uint64) bool { return j.known(knownTo) > j.Durable() }
-
 // known is the newest offset that the head file knows of, or an index that applied all up to knownTo.
 func (j *Journal) known(knownTo uint64) uint64 {
 	return max(knownTo, readHead(j.opts.FS, j.dir, j.id))

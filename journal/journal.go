@@ -167,9 +167,8 @@ func OpenReadOnly(dir string, o Options) (*Journal, error) {
 	if j.hole != nil {
 		return nil, errors.Join(j.hole, j.Close())
 	}
-	if head := readHead(o.FS, dir, j.id); head > j.Durable() {
-		o.Log.Warn("acknowledged records are gone from the journal; the next recorder writes that down, and marks what it puts in doubt",
-			"first_missing_offset", j.Durable()+1, "last_missing_offset", head)
+	if first, last, lost := j.LostEnd(0); lost {
+		WarnLostEnd(o.Log, first, last)
 	}
 	return j, nil
 }

@@ -27,6 +27,8 @@ type Engine struct {
 	Tail func(ctx context.Context, source uint32) (since int64, offset uint64, err error)
 	// Counted keeps the number of live objects for a while; nil: it is counted each time.
 	Counted *CountCache
+	// LostEnd are records that are gone from the end of a journal at rest; nil: none.
+	LostEnd *LostEnd
 	// Now is our clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -103,7 +105,7 @@ func (e *Engine) place(s *journal.Source, w When) (m moment, need uint64, err er
 			if pruned, err := e.seqPruned(s.ID, w.Epoch, w.Seq); pruned || err != nil {
 				return m, 0, cmp.Or[error](err, &PrunedError{Horizon: e.Journal.Horizon()})
 			}
-			return m, 0, usagef("seq %d of epoch %d was never received from source %q; `kvjournal gaps` shows what is missing and why", w.Seq, w.Epoch, s.Name)
+			return m, 0, usagef("seq %d of epoch %d was never received from source %q, or lost with a part of the journal; `kvjournal gaps` shows what is missing and why", w.Seq, w.Epoch, s.Name)
 		}
 		if err != nil {
 			return m, 0, err
@@ -117,13 +119,11 @@ func (e *Engine) place(s *journal.Source, w When) (m moment, need uint64, err er
 
 func (e *Engine) placeOffset(s *journal.Source, offset uint64) (m moment, need uint64, err error) {
 	m = moment{source: s.ID, at: index.Behind(offset)}
-	if d := e.Journal.Durable(); offset > d {
-		return m, 0, usagef("offset %d is not recorded yet: the journal ends at %d", offset, d)
-	}
 	r, err := e.Journal.Record(offset)
 	if err != nil {
-		return m, 0, err
+		return m, 0, e.notThere(offset, err)
 	}
+	m.ofLoss = r.Kind == journal.TailLost
 	m.asOf = AsOf{Offset: offset, Received: msTime(r.Received / 1e6)}
 	if r.Source == s.ID && r.Applies() && r.HasTime {
 		m.asOf.Time = msTime(r.Time)
@@ -262,6 +262,11 @@ func (e *Engine) momentsIn(ctx context.Context, v *index.View, out []moment, sou
 				return err
 			}
 			n = tails[i].offset
+		}
+		if m.ofLoss {
+			if n, err = e.behindLoss(&m); err != nil {
+				return err
+			}
 		}
 		out[i], need = m, max(need, n)
 	}

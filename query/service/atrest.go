@@ -57,9 +57,9 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 	if a.Journal, err = journal.OpenReadOnly(dir, journal.Options{FS: o.FS, Log: o.Log}); err != nil {
 		return nil, a.failed(err)
 	}
-	torn := a.Journal.Torn(0)
+	knownTo := uint64(0)
 	if !index.Current(a.Journal, index.Options{FS: o.FS}) {
-		torn = a.Journal.Torn(index.KnownTo(dir, index.Options{FS: o.FS})) // one that is computed anew does not know it any more
+		knownTo = index.KnownTo(dir, index.Options{FS: o.FS}) // one that is computed anew does not know it any more
 		if err := index.Newer(dir, index.Options{FS: o.FS}); err != nil {
 			return nil, a.failed(err)
 		}
@@ -72,8 +72,8 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 		}
 	}
 	err = a.openIndex(ctx, o)
-	if err == nil && torn {
-		err = a.suspect()
+	if err == nil {
+		err = a.lostEnd(knownTo, o.Log)
 	}
 	if err != nil {
 		return nil, a.failed(err)
@@ -157,6 +157,19 @@ func (a *AtRest) suspect() error {
 		}
 	}
 	return nil
+}
+
+// lostEnd takes note of acknowledged records that are gone from the journal's end, which an index that applied all up to knownTo may know of.
+func (a *AtRest) lostEnd(knownTo uint64, log *slog.Logger) error {
+	first, last, lost := a.Journal.LostEnd(knownTo)
+	if !lost {
+		return nil
+	}
+	if _, _, said := a.Journal.LostEnd(0); !said && log != nil { // else it was, as the journal was opened
+		journal.WarnLostEnd(log, first, last)
+	}
+	a.LostEnd = &query.LostEnd{First: first, Last: last}
+	return a.suspect()
 }
 
 func progressOf(j *journal.Journal, o Options) func(uint64) {
