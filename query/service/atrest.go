@@ -66,6 +66,8 @@ func OpenAtRest(ctx context.Context, dir string, o Options) (*AtRest, error) {
 		a.lock.Release()
 		if err := bringUp(ctx, a.Journal, o); err != nil && ctx.Err() != nil {
 			return nil, a.failed(err)
+		} else if room := (*index.NoRoomError)(nil); errors.As(err, &room) && o.Log != nil {
+			o.Log.Warn("the index is brought up in memory, for this question alone", "reason", err.Error())
 		}
 		if err := a.share(ctx); err != nil {
 			return nil, a.failed(err)
@@ -200,7 +202,7 @@ func writable(fs vfs.FS, dir string) error {
 // way to a writer that claims the directory meanwhile.
 func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
 	if usage, err := o.FS.GetDiskUsage(j.Dir()); err == nil && usage.AvailBytes < roomToBringUp {
-		return fmt.Errorf("only %d bytes are free", usage.AvailBytes)
+		return &index.NoRoomError{Dir: j.Dir(), Need: roomToBringUp, Free: usage.AvailBytes, InPlace: true}
 	}
 	lock, err := datadir.Alone(o.FS, j.Dir())
 	if err != nil {
@@ -222,7 +224,10 @@ func bringUp(ctx context.Context, j *journal.Journal, o Options) error {
 	opts := index.Options{FS: o.FS, Log: o.Log}
 	x, err := index.Open(j, false, opts)
 	if err == nil {
-		err = errors.Join(x.CatchUp(ctx, progressOf(j, o)), x.Close())
+		if err = x.Room(); err == nil {
+			err = x.CatchUp(ctx, progressOf(j, o))
+		}
+		err = errors.Join(err, x.Close())
 	}
 	if index.Damage(err) {
 		if o.Log != nil {
