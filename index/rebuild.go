@@ -78,8 +78,7 @@ func (x *Index) Renew(ctx context.Context, progress func(applied uint64)) error 
 	has := x.a.points.total
 	x.writing.Unlock()
 	if mostlyMissing(has, x.j.Durables().Totals.Events, x.opts.renew) {
-		err := x.Rebuild(ctx, progress)
-		if room := (*NoRoomError)(nil); !errors.As(err, &room) || room.Err != nil {
+		if err := x.Rebuild(ctx, progress); !noRoom(err) {
 			return err
 		}
 	}

@@ -65,6 +65,12 @@ func (e *NoRoomError) Error() string {
 
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
+// noRoom reports whether nothing was begun, for want of room.
+func noRoom(err error) bool {
+	room := (*NoRoomError)(nil)
+	return errors.As(err, &room) && room.Err == nil
+}
+
 // sizeText is a number of bytes for a person.
 func sizeText(n uint64) string {
 	if n >= 1e9 {

@@ -171,3 +171,23 @@ func TestRenewWithLittleRoom(t *testing.T) {
 		t.Errorf("applied %d of %d, exchanged %d times", x.Applied(), w.j.Durable(), x.Generation())
 	}
 }
+
+// TestPruneWithLittleRoom: where there is no room to compute a pruned index anew, what is to go is deleted from it.
+func TestPruneWithLittleRoom(t *testing.T) {
+	w := newWorld(t, newSeed(t), 1)
+	w.add(400)
+	disk := &roomDisk{FS: vfs.NewMem(), free: 1 << 40}
+	x := w.openIndex(prunable(disk, 40))
+	if err := x.CatchUp(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	x.anew = func(_, _, _, _, _ uint64) bool { return true }
+	disk.free = 0
+	if _, err := x.Prune(t.Context(), w.j.Durable()*2/3, BaselineOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if w.j.Horizon().Offset == 0 || x.Generation() != 0 {
+		t.Errorf("pruned to %+v, exchanged %d times", w.j.Horizon(), x.Generation())
+	}
+	sameRows(t, "trimmed", dumpRows(t, x), w.createdRows(40))
+}

@@ -61,7 +61,7 @@ func TestSalvage(t *testing.T) {
 		if err != nil || len(all) < 20 || partitioned != (len(top) < len(all)) {
 			t.Fatalf("%d data blocks, %d in the top index, %v", len(all), len(top), err)
 		}
-		for range 40 {
+		for range 12 {
 			fs := vfs.NewMem()
 			if _, err := vfs.Clone(whole, fs, "db", "db"); err != nil {
 				t.Fatal(err)
