@@ -58,7 +58,7 @@ func newBulk(path string, o Options) (*bulk, error) {
 	}
 	var err error
 	if b.spool, err = createSpool(o.FS, b.spoolPath()); err != nil {
-		return nil, err
+		return nil, errors.Join(err, o.FS.RemoveAll(b.dir))
 	}
 	b.full, b.free, b.done = make(chan *eventRows), make(chan *eventRows, 2), make(chan struct{})
 	b.free <- b.room()
@@ -187,8 +187,11 @@ func (b *bulk) finish(ctx context.Context, db *pebble.DB, progress func(done, to
 	return errors.Join(err, b.remove())
 }
 
-// remove ends it and removes its files.
+// remove ends it and removes its files; nil: there are none.
 func (b *bulk) remove() error {
+	if b == nil {
+		return nil
+	}
 	err := b.stop()
 	if rerr := b.o.FS.RemoveAll(b.dir); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("removing the files of the rebuild: %w", rerr))

@@ -84,7 +84,8 @@
 // the lowest level, each written once (bulk.go draws it, spool.go its file). The live rows follow from the merged history. What is
 // made so is the same, key by key, as what the applier writes one by one; Check compares with the latter. It takes about 85 MiB of memory, and beside
 // the tables a spool of about 70 B an event, which goes when it is done. Until index.new/ takes the place of index/, as a whole, a
-// crash or an error leaves the old index as it is.
+// crash or an error leaves the old index as it is. Before it begins it looks how much room the disk has (room.go): without any for the spool the
+// rows are applied one by one, and without any for that nothing is begun.
 //
 // Of 3 million events, on a machine busy with other work, a rebuild takes 3.1 us of processor time an event, all in all: 1.2 to sort runs and
 // spool them, 0.6 to make rows of records, 0.5 to read and unpack blocks, 0.3 to merge, 0.3 to write tables. To apply, flush and

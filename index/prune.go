@@ -81,11 +81,16 @@ func (x *Index) trim(ctx context.Context, rows uint64, progress func(step string
 		free = usage.AvailBytes
 	}
 	var err error
-	if x.anew(h.Rows, events, rows-min(rows, h.Rows), free, x.Bytes()) {
+	again := x.anew(h.Rows, events, rows-min(rows, h.Rows), free, x.Bytes())
+	if again {
 		total := x.j.Durable()
 		err = x.rebuild(ctx, func(applied uint64) { progress("computing the index anew", min(applied, total), total) })
-	} else if err = x.deletePruned(ctx, func(done, total uint64) { progress("trimming the index", done, total) }); err == nil {
-		err = x.compactHistory(ctx, func(done, total uint64) { progress("compacting the index", done, total) })
+		again = !noRoom(err)
+	}
+	if !again {
+		if err = x.deletePruned(ctx, func(done, total uint64) { progress("trimming the index", done, total) }); err == nil {
+			err = x.compactHistory(ctx, func(done, total uint64) { progress("compacting the index", done, total) })
+		}
 	}
 	if err != nil && !errors.Is(err, ErrSpaceLater) {
 		return fmt.Errorf("the journal was pruned, but not its index, which gives the same answers: %w", err)

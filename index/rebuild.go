@@ -75,16 +75,21 @@ func (x *Index) rebuild(ctx context.Context, progress func(applied uint64)) erro
 // renewEvents is how many events must be missing for an index to be computed anew instead.
 const renewEvents = 200_000
 
-// Renew brings the index up to the journal's durable offset: it applies what is missing, or, where that is most of the journal,
-// computes all anew, which costs a third as much an event and leaves nothing to Settle.
+// Renew brings the index up to the journal's durable offset: it applies what is missing, or, where that is most of the journal and there is room
+// for it, computes all anew, which costs a third as much an event and leaves nothing to Settle. A *NoRoomError where there is no room for either.
 func (x *Index) Renew(ctx context.Context, progress func(applied uint64)) error {
 	x.writing.Lock()
 	has := x.a.points.total
 	x.writing.Unlock()
-	if !mostlyMissing(has, x.j.Durables().Totals.Events, x.opts.renew) {
-		return x.CatchUp(ctx, progress)
+	if mostlyMissing(has, x.j.Durables().Totals.Events, x.opts.renew) {
+		if err := x.Rebuild(ctx, progress); !noRoom(err) {
+			return err
+		}
 	}
-	return x.Rebuild(ctx, progress)
+	if err := x.Room(); err != nil {
+		return err
+	}
+	return x.CatchUp(ctx, progress)
 }
 
 // mostlyMissing reports whether an index with that many events of all is better computed anew; least is how many must be missing.
@@ -115,8 +120,8 @@ func (x *Index) awaitScans(ctx context.Context) error {
 	return nil
 }
 
-// build fills index.new/ from the journal. progress is told how far it is as if that were an offset: half of the way is to sort the rows,
-// the other half to write them.
+// build fills index.new/ from the journal, in the way that there is room for (spools). progress is told how far it is as if that were an offset:
+// where the rows are sorted first, half of the way is to sort them, the other half to write them. After an error nothing is left.
 func build(ctx context.Context, j *journal.Journal, o Options, progress func(applied uint64)) (_ *Index, err error) {
 	if err := j.Sound(); err != nil {
 		return nil, err
@@ -125,12 +130,28 @@ func build(ctx context.Context, j *journal.Journal, o Options, progress func(app
 		progress = func(uint64) {}
 	}
 	path := o.FS.PathJoin(j.Dir(), newFolder)
-	if err := o.FS.RemoveAll(path); err != nil {
+	if err := errors.Join(o.FS.RemoveAll(path), o.FS.RemoveAll(path+rowsSuffix)); err != nil {
 		return nil, fmt.Errorf("removing the rest of an earlier rebuild: %w", err)
 	}
-	sorting := o
-	if sorting.bulk, err = newBulk(path, o); err != nil {
+	sorted, err := spools(j, o)
+	if err != nil {
 		return nil, err
+	}
+	fresh, err := buildIn(ctx, path, j, sorted, o, progress)
+	if err != nil {
+		return nil, filledUp(errors.Join(err, o.FS.RemoveAll(path)), j, o)
+	}
+	progress(fresh.Applied())
+	return fresh, nil
+}
+
+// buildIn is build with the rows sorted in a spool first, or not.
+func buildIn(ctx context.Context, path string, j *journal.Journal, sorted bool, o Options, progress func(applied uint64)) (_ *Index, err error) {
+	sorting := o
+	if sorted {
+		if sorting.bulk, err = newBulk(path, o); err != nil {
+			return nil, err
+		}
 	}
 	db, a, err := openDB(ctx, path, j, sorting)
 	if err != nil {
@@ -138,6 +159,12 @@ func build(ctx context.Context, j *journal.Journal, o Options, progress func(app
 	}
 	fresh := &Index{dir: j.Dir(), j: j, opts: o}
 	fresh.use(db, a)
+	if !sorted {
+		if err = fresh.CatchUp(ctx, progress); err != nil {
+			return nil, errors.Join(err, fresh.Close())
+		}
+		return fresh, nil
+	}
 	err = fresh.CatchUp(ctx, func(applied uint64) { progress(applied / 2) })
 	if err == nil {
 		half := fresh.Applied() / 2
@@ -145,9 +172,8 @@ func build(ctx context.Context, j *journal.Journal, o Options, progress func(app
 		a.bulk = nil
 	}
 	if err != nil {
-		return nil, errors.Join(err, fresh.Close(), sorting.bulk.remove())
+		return nil, errors.Join(err, sorting.bulk.remove(), fresh.Close()) // the spool first: closing may need the room
 	}
-	progress(fresh.Applied())
 	return fresh, nil
 }
 

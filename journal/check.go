@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -167,36 +166,6 @@ func (o Options) written() (out []*pebble.Options) {
 	return append(out, own, shared)
 }
 
-// checkBlocks reads every block and every record.
-func (c *checker) checkBlocks(ctx context.Context) error {
-	next := c.j.beginning() // the offset that must come
-	from := uint64(0)       // where reading goes on; a pruned journal has kept blocks before its horizon
-	for {
-		it, err := c.j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(from), UpperBound: []byte{keyBlock + 1}})
-		if err != nil {
-			return err
-		}
-		from, next, err = c.checkRun(ctx, it, from, next)
-		bad := it.Error()
-		if cerr := it.Close(); bad == nil {
-			bad = cerr
-		}
-		if err != nil || bad == nil {
-			return err
-		}
-		c.torn = true
-		found, ok := nextReadable(from, c.seekBlock)
-		c.find(Finding{File: c.fileOf(bad), Offset: from, What: fmt.Sprintf("blocks cannot be read: %v", bad), Next: NextRepair})
-		if !ok {
-			return nil
-		}
-		if next < found {
-			c.lose(next, found-1)
-		}
-		from, next = found, max(next, found)
-	}
-}
-
 // checkRun checks the blocks that an iterator gives from an offset on, and returns the offset behind them, and the one that must come next.
 func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, from, next uint64) (uint64, uint64, error) {
 	b, horizon := &Block{}, c.j.Horizon().Offset
@@ -248,55 +217,6 @@ func (c *checker) checkRun(ctx context.Context, it *pebble.Iterator, from, next 
 func (c *checker) lose(first, last uint64) {
 	c.torn = true
 	c.find(Finding{Offset: first, Last: last, What: fmt.Sprintf("%d records are missing", last-first+1), Next: NextRepair})
-}
-
-func (c *checker) seekBlock(offset uint64) (found uint64, ok bool, err error) {
-	it, err := c.j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(offset), UpperBound: []byte{keyBlock + 1}})
-	if err != nil {
-		return 0, false, err
-	}
-	defer it.Close()
-	if !it.First() {
-		return 0, false, it.Error()
-	}
-	if _, err := it.ValueAndErr(); err != nil {
-		return 0, false, err
-	}
-	return last8(it.Key()), true, nil
-}
-
-// nextReadable finds the first block behind an offset at which reading fails that can be read. seek looks for the first block at or behind
-// an offset; of two places that cannot be read, close to each other, what lies between may not be found. Of a large block that does not fit
-// its checksum each look costs seconds: Pebble tries every bit. So the steps grow fast.
-func nextReadable(from uint64, seek func(uint64) (uint64, bool, error)) (found uint64, ok bool) {
-	bad, good := from, uint64(0)
-	for step := uint64(1); ; step *= 16 {
-		at := from + step
-		if at < from || step == 0 {
-			at = math.MaxUint64
-		}
-		f, there, err := seek(at)
-		if err == nil {
-			good, found, ok = at, f, there
-			break
-		}
-		if bad = at; at == math.MaxUint64 {
-			return 0, false
-		}
-	}
-	for good-bad > 1 {
-		middle := bad + (good-bad)/2
-		f, there, err := seek(middle)
-		if err != nil {
-			bad = middle
-			continue
-		}
-		good = middle
-		if there {
-			found, ok = f, true
-		}
-	}
-	return found, ok
 }
 
 // checkHead compares the head file and the index's offset with the journal.

@@ -133,7 +133,8 @@
 // # Damage
 //
 // Pebble finds what its checksums cover. What it takes for an end instead (a manifest or a first log cut short, a log or a marker that is
-// gone) is looked for before and after it opens (intact.go). Check reads everything, row by row in both directions (check*.go). Repair reads
+// gone) is looked for before and after it opens (intact.go). Check reads everything, row by row in both directions (check*.go), and behind what
+// cannot be read it goes on with the next block of a table that is whole (checkholes.go): so each hole is named exactly. Repair reads
 // tables and logs without Pebble (package pebblefile), keeps the blocks, which check themselves, and writes a new journal (repair*.go). A
 // TailLost record's frame:
 //

@@ -234,64 +234,18 @@ func (r *repairer) live() map[uint64]bool {
 	return tables
 }
 
-// table reads a table as far as it can be read, and goes on behind what cannot.
+// table reads a table, and where that is damaged each of its blocks that is whole.
 func (r *repairer) table(path string, live bool) (bad, err error) {
-	defer func() {
-		if bad != nil && err == nil { // the blocks may be whole where the way to them is not
-			err = pebblefile.Carve(r.o.FS, path, pebble.DefaultComparer, func(row pebblefile.Row) error { return r.keep(row, live) })
-		}
-	}()
+	keep := func(row pebblefile.Row) error { return r.keep(row, live) }
 	t, bad := pebblefile.OpenTable(r.o.FS, path, r.o.pebble(r.o.FS))
-	if bad != nil {
-		return bad, nil
+	if bad == nil {
+		_, bad, err = t.Rows(r.ctx, nil, nil, keep)
+		t.Close()
 	}
-	defer t.Close()
-	if _, bad, err = t.Rows(r.ctx, []byte{keyBaseline}, []byte{keyBaseline + 1}, func(row pebblefile.Row) error { return r.keep(row, live) }); err != nil {
+	if bad == nil || err != nil {
 		return bad, err
 	}
-	// Each family alone: of the others, a damage in one is not worth a search.
-	low := []byte{keyBlock}
-	for low != nil {
-		last, damage, err := t.Rows(r.ctx, low, []byte{keyBlock + 1}, func(row pebblefile.Row) error { return r.keep(row, live) })
-		if err != nil {
-			return bad, err
-		}
-		if damage == nil {
-			break
-		}
-		bad = damage
-		from := last8(append(make([]byte, 8), low...))
-		if len(low) == 1 {
-			from = 0
-		}
-		if len(last) == 9 {
-			from = last8(last) + 1
-		}
-		next, ok := nextReadable(from, func(at uint64) (uint64, bool, error) {
-			key, ok, err := t.Readable(blockKey(at))
-			if err != nil || !ok || len(key) != 9 || key[0] != keyBlock {
-				return 0, false, err
-			}
-			return last8(key), true, nil
-		})
-		if low = nil; ok {
-			low = blockKey(next)
-		}
-	}
-	for family := int(keyBlock) + 1; family < 256; family++ {
-		high := []byte{byte(family + 1)}
-		if family == 255 {
-			high = nil
-		}
-		_, damage, err := t.Rows(r.ctx, []byte{byte(family)}, high, func(row pebblefile.Row) error { return r.keep(row, live) })
-		if err != nil {
-			return bad, err
-		}
-		if damage != nil {
-			bad = damage
-		}
-	}
-	return bad, nil
+	return bad, pebblefile.Salvage(r.ctx, r.o.FS, path, pebble.DefaultComparer, keep)
 }
 
 // keep puts a row on the pile, a block only if it is whole.

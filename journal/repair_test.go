@@ -1,8 +1,6 @@
 package journal
 
 import (
-	"errors"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -63,29 +61,6 @@ func withoutBlocks(t *testing.T, o Options, firsts ...uint64) {
 	for _, path := range filesOf(t, o.FS, pebblefile.Log) { // logs
 		if err := o.FS.Remove(path); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// TestNextReadable: what can be read behind a place that cannot be is found, and the search ends where nothing is.
-func TestNextReadable(t *testing.T) {
-	const none = math.MaxUint64
-	for _, c := range []struct{ from, good, last uint64 }{
-		{5, 6, 9}, {5, 7, 9}, {5, 1000, 1000}, {0, 1, 1}, {0, 1 << 40, 1 << 41}, {0, none, 0}, {1 << 62, none, 0}, {none - 1, none, 0},
-		{5, 100, 50}, // it can be read, and holds nothing
-	} {
-		looks := 0
-		found, ok := nextReadable(c.from, func(at uint64) (uint64, bool, error) {
-			if looks++; looks > 100 {
-				t.Fatalf("%+v: no end", c)
-			}
-			if c.good == none || at < c.good {
-				return 0, false, errors.New("damaged")
-			}
-			return at, at <= c.last, nil
-		})
-		if want := c.good <= c.last; ok != want || ok && found != c.good {
-			t.Errorf("%+v: found %d, %v", c, found, ok)
 		}
 	}
 }

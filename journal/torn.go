@@ -13,9 +13,10 @@ type Torn struct {
 	sure bool
 }
 
-// Warn says so to who asks a journal at rest.
+// Warn says what that means to who asks a journal at rest.
 func (t Torn) Warn(log *slog.Logger) {
-	log.Warn("acknowledged records are gone from the journal; the next recorder writes that down, and marks what it puts in doubt",
+	log.Warn("acknowledged records are gone from the journal's end: answers are as of the record before them, and what they may have told of the masters is taken to be so. "+
+		"`kvjournal record` goes on behind them and marks what they put in doubt; `kvjournal repair --to NEW` looks for more that is readable",
 		"first_missing_offset", t.First, "last_missing_offset", t.Last)
 }
 

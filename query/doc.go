@@ -20,6 +20,7 @@
 //
 //  1. The moment becomes a position of each source's stream (engine.go): from the journal's rows of times and numbers, and the headers
 //     around it, which also say whether it is proven that nothing is missing before it (R8).
+//     A position that is a record of a loss of the journal itself stands for all records of that loss (lost.go): each marks one source.
 //  2. For each medium of the object, the index gives the newest event at or before the position, and for its scope the newest
 //     clears; for the source, the newest mark.
 //  3. decide (judge.go), a pure function, compares positions (R1, R2, R7). Nothing is rewritten when doubt comes or goes.

@@ -29,6 +29,8 @@ type Engine struct {
 	Counted *CountCache
 	// Credits keeps what losses were credited with; nil: each question about losses goes through all that lie before them.
 	Credits *CreditCache
+	// LostEnd are records that are gone from the end of a journal at rest; nil: none.
+	LostEnd *LostEnd
 	// Now is our clock; nil: time.Now.
 	Now func() time.Time
 	// Dir is the data directory, for those who are told commands; empty: it is not told.
@@ -108,7 +110,7 @@ func (e *Engine) place(s *journal.Source, w When) (m moment, need uint64, err er
 			if pruned, err := e.seqPruned(s.ID, w.Epoch, w.Seq); pruned || err != nil {
 				return m, 0, cmp.Or[error](err, &PrunedError{Horizon: e.Journal.Horizon()})
 			}
-			return m, 0, usagef("seq %d of epoch %d was never received from source %q; `kvjournal gaps` shows what is missing and why", w.Seq, w.Epoch, s.Name)
+			return m, 0, usagef("seq %d of epoch %d was never received from source %q, or lost with a part of the journal; `kvjournal gaps` shows what is missing and why", w.Seq, w.Epoch, s.Name)
 		}
 		if err != nil {
 			return m, 0, err
@@ -122,13 +124,11 @@ func (e *Engine) place(s *journal.Source, w When) (m moment, need uint64, err er
 
 func (e *Engine) placeOffset(s *journal.Source, offset uint64) (m moment, need uint64, err error) {
 	m = moment{source: s.ID, at: index.Behind(offset)}
-	if d := e.Journal.Durable(); offset > d {
-		return m, 0, usagef("offset %d is not recorded yet: the journal ends at %d", offset, d)
-	}
 	r, err := e.Journal.Record(offset)
 	if err != nil {
-		return m, 0, err
+		return m, 0, e.notThere(offset, err)
 	}
+	m.ofLoss = r.Kind == journal.TailLost
 	m.asOf = AsOf{Offset: offset, Received: msTime(r.Received / 1e6)}
 	if r.Source == s.ID && r.Applies() && r.HasTime {
 		m.asOf.Time = msTime(r.Time)
@@ -267,6 +267,11 @@ func (e *Engine) momentsIn(ctx context.Context, v *index.View, out []moment, sou
 				return err
 			}
 			n = tails[i].offset
+		}
+		if m.ofLoss {
+			if n, err = e.behindLoss(&m); err != nil {
+				return err
+			}
 		}
 		out[i], need = m, max(need, n)
 	}

@@ -11,6 +11,8 @@ type moment struct {
 	at index.Position
 	// unproven is not nil where nothing at all can be confirmed.
 	unproven *Doubt
+	// ofLoss: it is the position of a record that tells what the journal itself lost.
+	ofLoss bool
 	// last is the newest message at or before the moment; its offset is 0 where there is none.
 	last index.Place
 	// mark is the newest mark at or before the moment.

@@ -23,6 +23,8 @@ type StatsOut struct {
 	Sources       []SourceOut  `json:"sources"`
 	// Horizon is where the journal begins; left out where it was never pruned. Events and the like count what was recorded all the same.
 	Horizon *HorizonOut `json:"horizon,omitempty"`
+	// LostEnd is what is gone from the end of a journal at rest; left out where nothing is known to be.
+	LostEnd *LostEnd `json:"lost_end,omitempty"`
 	// Recorder is left out where none runs.
 	Recorder *RecorderStats `json:"recorder,omitempty"`
 	// Dir is the data directory: an absolute path on its machine, as --dir takes it. Left out where that is no UTF-8.
@@ -117,7 +119,7 @@ func (e *Engine) Stats(ctx context.Context) (*StatsOut, error) {
 	here := j.Totals.Events - min(j.Totals.Events, e.Journal.Horizon().Events)
 	out := &StatsOut{
 		Events: j.Totals.Events, Messages: j.Totals.Messages, Duplicates: j.Totals.Duplicates, Damaged: j.Totals.Damaged,
-		DurableOffset: j.Durable, Horizon: e.Horizon(), Dir: absolute(e.Dir),
+		DurableOffset: j.Durable, Horizon: e.Horizon(), LostEnd: e.LostEnd, Dir: absolute(e.Dir),
 		Journal: JournalStats{
 			Bytes: j.TableBytes, WALBytes: j.LogBytes, RawBytes: j.Totals.RawBytes,
 			BytesPerEvent: per(j.TableBytes, here), RawBytesPerEvent: per(j.Totals.RawBytes, j.Totals.Events),

@@ -100,6 +100,11 @@ type whyFacts struct {
 	// unread says why no reading of the master resolves a doubt, unreadAt is where the newest began that does not.
 	unread   whyUnread
 	unreadAt uint64
+	// before is the newest moment before the mark that can be asked for, behindMoment the oldest behind the moment; 0: none.
+	before, behindMoment uint64
+	// lostEnd is what is gone from the end of a journal at rest. flaggedBy are lost records because of which the master's epoch counts for
+	// silent. nil: none.
+	lostEnd, flaggedBy *LostEnd
 	// elsewhere are scopes in which the key was seen, of an object never seen.
 	elsewhere []Name
 }
@@ -145,6 +150,9 @@ func (e *Engine) Why(ctx context.Context, name Name, w When, f func(*WhyOut) err
 				return err
 			}
 			facts, err := a.facts(p, w)
+			if err == nil {
+				err = p.lostFacts(facts, e.LostEnd)
+			}
 			if err != nil {
 				return err
 			}
@@ -164,7 +172,7 @@ func (e *Engine) Why(ctx context.Context, name Name, w When, f func(*WhyOut) err
 	if err != nil {
 		return err
 	}
-	facts.horizon = e.Horizon()
+	facts.horizon, facts.lostEnd = e.Horizon(), e.LostEnd
 	if facts.elsewhere, err = elsewhere(ctx, a.view, a.of(name.Source), name.Key); err != nil {
 		return err
 	}
@@ -185,6 +193,7 @@ func (a *asked) unseen(e *Engine, answer *Answer, w When, name *Name) (*whyFacts
 			f, err := a.facts(p, w)
 			if err == nil {
 				f.seen, f.first = false, nil
+				err = p.lostFacts(f, e.LostEnd)
 			}
 			return f, err
 		}
@@ -357,6 +366,9 @@ func (p *historyOf) markFacts(f *whyFacts, m *index.Mark) error {
 		return err
 	}
 	f.mark, f.markAt = out, WhyLine{Offset: m.From}
+	if f.before, err = p.beforeMark(m, out.Gap); err != nil {
+		return err
+	}
 	switch {
 	case h != nil:
 		f.markAt.Epoch, f.markAt.Received = h.Epoch, msTime(h.Received/1e6)

@@ -115,7 +115,7 @@ func someFacts() *whyFacts {
 		name: Name{Source: "s", Backend: Bytes("b"), Tenant: Bytes("t 1"), Key: Bytes("k\xff")}, when: When{Kind: AtOffset, Offset: 20}, seen: true, first: first,
 		answer: &Answer{Media: map[string]MediumOut{}, AsOf: AsOf{Offset: 20, Time: msTime(whyTime + 20_000)}},
 	}
-	f.m = moment{at: index.Behind(20)}
+	f.m, f.behindMoment = moment{at: index.Behind(20)}, 21
 	f.answer.Certainty = Uncertain
 	return f
 }
@@ -180,6 +180,7 @@ func TestTellWhy(t *testing.T) {
 	firstSeq, lastSeq := uint64(9), uint64(11)
 	f.mark = &MarkOut{Cause: "transport", Shadow: true, ExtendsTo: &MarkEnd{Offset: 12}, Losses: 2, Gap: &GapOut{Cause: "transport", FirstMissingSeq: &firstSeq, LastMissingSeq: &lastSeq, MissingSeqs: &missing, LostEventsMin: &least, LostEventsMax: &most}}
 	f.markAt = WhyLine{Offset: 10, Time: msTime(whyTime + 10_000)}
+	f.before = 9
 	tell("in the shadow of a loss", f.decided(whyMedium{name: "cpu", newest: someEvidence(12, true), stored: someEvidence(12, true)}, nothing))
 	tell("behind a loss, confirmed", f.decided(whyMedium{name: "cpu", newest: someEvidence(13, true), stored: someEvidence(13, true)}, nothing))
 
@@ -203,7 +204,7 @@ func TestTellWhy(t *testing.T) {
 
 	f = someFacts()
 	f.m.at = index.Behind(3)
-	f.answer.AsOf.Offset = 3
+	f.answer.AsOf.Offset, f.behindMoment = 3, 4
 	f.next = f.first
 	tell("before its first event", f.decided(whyMedium{name: "cpu"}, nothing))
 

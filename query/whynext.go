@@ -13,7 +13,7 @@ func (t *whyTeller) wrongIf() {
 		}
 	}
 	for _, c := range t.causes() {
-		text := causeTexts[c.cause]
+		text := t.text(c.cause, t.gapOf(&c))
 		for _, name := range c.media {
 			if slices.Contains(c.present, name) {
 				if text.present != "" {
@@ -48,8 +48,8 @@ func (t *whyTeller) next() {
 			around = fmt.Sprintf(" --to offset:%d", at)
 		}
 		add("All that touched it up to the moment.", objectCommand("history"+around, &f.name))
-		if f.next != nil || f.nextClear != nil || f.nextMark != nil {
-			add("What touched it after the moment.", objectCommand(fmt.Sprintf("history --from offset:%d", f.answer.AsOf.Offset+1), &f.name))
+		if f.behindMoment != 0 && (f.next != nil || f.nextClear != nil || f.nextMark != nil) {
+			add("What touched it after the moment.", objectCommand(fmt.Sprintf("history --from offset:%d", f.behindMoment), &f.name))
 		}
 	}
 	t.nextReadings(add)
@@ -63,11 +63,11 @@ func (t *whyTeller) next() {
 				end = f.mark.ExtendsTo.Offset
 			}
 			add("The loss itself.", sourceCommand(fmt.Sprintf("gaps --from offset:%d --to offset:%d", f.markAt.Offset, end), f.name.Source))
-			if f.markAt.Offset > 1 && f.seen && f.first.Position.Offset < f.markAt.Offset {
-				add("What was known directly before it.", objectCommand(fmt.Sprintf("lookup --at offset:%d", f.markAt.Offset-1), &f.name))
+			if f.seen && f.first.Position.Offset <= f.before {
+				add("What was known directly before it.", objectCommand(fmt.Sprintf("lookup --at offset:%d", f.before), &f.name))
 			}
 		}
-		if do := causeTexts[c.cause].do; do != "" {
+		if do := t.text(c.cause, t.gapOf(&c)).do; do != "" {
 			add(do, "")
 		}
 		if c.cause == DoubtBehindLast || c.cause == DoubtNow {

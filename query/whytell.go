@@ -214,7 +214,7 @@ func (t *whyTeller) doubts() {
 	told, silent := false, false
 	for _, c := range t.causes() {
 		silent = silent || c.cause == DoubtSilent
-		text := causeTexts[c.cause].what
+		text := t.text(c.cause, t.gapOf(&c)).what
 		if len(c.media) < len(f.answer.Media) {
 			text = and(c.media) + ": " + lower(text)
 		}
@@ -236,7 +236,7 @@ func (t *whyTeller) doubts() {
 	switch {
 	case f.mark != nil && !told:
 		l := f.markAt
-		l.Text = fmt.Sprintf("Before that a mark (%s) put all that was known then in doubt: %s %s", f.mark.Cause, lower(causeTexts[f.mark.Cause].what), t.markText())
+		l.Text = fmt.Sprintf("Before that a mark (%s) put all that was known then in doubt: %s %s", f.mark.Cause, lower(t.text(f.mark.Cause, f.mark.Gap).what), t.markText())
 		if f.answer.Certainty == Confirmed {
 			l.Text += " What is confirmed rests on what was announced"
 			if slices.ContainsFunc(f.media, func(m whyMedium) bool { return m.evidence != nil && m.evidence.Reading }) {
@@ -250,7 +250,11 @@ func (t *whyTeller) doubts() {
 	}
 	t.tellOlder()
 	t.tellUnread()
-	if f.answer.Silent && !silent {
+	switch {
+	case !f.answer.Silent || silent:
+	case f.flaggedBy != nil:
+		t.say("%s Until its epoch (%d) ends, that it has something is confirmed by a reading of it only, for the moment of the reading.", flaggedText(f.flaggedBy).what, f.m.epoch)
+	default:
 		t.say("The master of this epoch (%d) is known to change things without an event: that it has something is confirmed by a reading of it only, for the moment of the reading.", f.m.epoch)
 	}
 }
@@ -363,6 +367,7 @@ func (t *whyTeller) shadow() {
 // after tells what came after the moment.
 func (t *whyTeller) after() {
 	f := t.f
+	defer t.lostBehind()
 	if !f.seen {
 		return
 	}

@@ -45,6 +45,9 @@ func statsTable(out printer) (show func([]byte) error, end func()) {
 		if h := s.Horizon; h != nil {
 			out.row(w, "horizon", horizonText(h)+"; what came before was pruned")
 		}
+		if l := s.LostEnd; l != nil {
+			out.row(w, "LOST", fmt.Sprintf("offsets %d to %d, which had been acknowledged, are gone from the journal's end", l.First, l.Last))
+		}
 		out.row(w, "journal", fmt.Sprintf("%s in tables, %s in logs; raw %s%s", bytesOf(s.Journal.Bytes), bytesOf(s.Journal.WALBytes), bytesOf(s.Journal.RawBytes), perEvent(s.Journal.BytesPerEvent, s.Journal.RawBytesPerEvent)))
 		out.row(w, "index", fmt.Sprintf("%s%s; at offset %s, %s behind", bytesOf(s.Index.Bytes), perEvent(s.Index.BytesPerEvent, nil), number(s.Index.AppliedOffset), number(s.Index.Lag)))
 		if r := s.Recorder; r != nil {

@@ -1,40 +1,31 @@
 package pebblefile
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/colblk"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// maxCarved bounds the tables that are carved: they are held in memory. Tables are at most some ten MiB.
+// maxCarved bounds what is carved at once: it is held in memory. Tables are at most some ten MiB.
 const maxCarved = 1 << 30
 
-// Carve calls f with the rows of a table whose footer or index is damaged, without these: its data blocks lie one behind the other from the
-// start of the file on, and the end of each is where its checksum fits. It ends at the first that is damaged. The blocks must be columnar and
-// not compressed, as those of the journal are.
-func Carve(fs vfs.FS, path string, c *pebble.Comparer, f func(Row) error) error {
-	file, err := fs.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, maxCarved))
-	if err != nil {
-		return err
-	}
-	schema := colblk.DefaultKeySchema(c, keyBundle)
+// carveRun calls f with the rows of the data blocks that b begins with, one behind the other: the end of each is where its checksum fits. It
+// ends at the first that is damaged.
+func carveRun(ctx context.Context, b []byte, schema *colblk.KeySchema, c *pebble.Comparer, f func(Row) error) error {
 	for len(b) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		end := blockEnd(b)
 		if end < 0 {
 			return nil
 		}
-		if more, err := carve(append([]byte(nil), b[:end]...), &schema, c, f); err != nil || !more {
+		if more, err := carve(append([]byte(nil), b[:end]...), schema, c, f); err != nil || !more {
 			return err
 		}
 		b = b[end+blockTrailer:]
@@ -61,9 +52,8 @@ func blockEnd(b []byte) int {
 		if b[i] != 0 || i < shortestBlock {
 			continue
 		}
-		// b[i] may be the trailer's first byte. Pebble stores checksums masked, as LevelDB does.
-		c := ^crc
-		if masked := (c>>15 | c<<17) + 0xa282ead8; masked == binary.LittleEndian.Uint32(b[i+1:]) {
+		// b[i] may be the trailer's first byte.
+		if masked(^crc) == binary.LittleEndian.Uint32(b[i+1:]) {
 			return i
 		}
 	}

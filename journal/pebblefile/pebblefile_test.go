@@ -14,8 +14,12 @@ import (
 // open.
 func database(t *testing.T, rows int, logged bool) (fs *vfs.MemFS, files []File) {
 	t.Helper()
+	return databaseWith(t, options(), rows, logged)
+}
+
+func databaseWith(t *testing.T, o *pebble.Options, rows int, logged bool) (fs *vfs.MemFS, files []File) {
+	t.Helper()
 	live := vfs.NewMem()
-	o := options()
 	o.FS = live
 	// The first log of a new database is of an older format.
 	db, err := pebble.Open("db", o)
@@ -173,8 +177,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestCarve: the rows of a table can be had without its footer and its index.
-func TestCarve(t *testing.T) {
+// TestSalvageWithoutIndex: the rows of a table can be had without its footer and its index.
+func TestSalvageWithoutIndex(t *testing.T) {
 	const rows = 2000
 	fs, files := database(t, rows, false)
 	path := "db/" + one(t, files, Table).Name
@@ -189,7 +193,7 @@ func TestCarve(t *testing.T) {
 			t.Error("a table without its end opens")
 		}
 		n := 0
-		err := Carve(copied, path, pebble.DefaultComparer, func(r Row) error {
+		err := Salvage(t.Context(), copied, path, pebble.DefaultComparer, func(r Row) error {
 			if want := fmt.Sprintf("k%04d", n); string(r.Key) != want || !strings.HasSuffix(string(r.Value), fmt.Sprint(n)) {
 				t.Fatalf("row %q is %q, want %s", r.Key, r.Value, want)
 			}

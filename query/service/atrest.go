@@ -82,6 +82,8 @@ func openAtRest(ctx context.Context, dir string, o Options, anew bool) (*AtRest,
 			return nil, a.failed(err)
 		} else if anew {
 			o.Log.Warn("the index is computed anew in memory, for this question alone; `kvjournal rebuild` does it for good", "reason", err.Error())
+		} else if room := (*index.NoRoomError)(nil); errors.As(err, &room) && o.Log != nil {
+			o.Log.Warn("the index is brought up in memory, for this question alone", "reason", err.Error())
 		}
 		if err := a.share(ctx); err != nil {
 			return nil, a.failed(err)
@@ -162,7 +164,10 @@ func broughtUp(ctx context.Context, j *journal.Journal, opts index.Options, o Op
 	if err != nil {
 		return nil, err
 	}
-	if err := x.CatchUp(ctx, progressOf(j, o)); err != nil {
+	if err = x.Room(); err == nil {
+		err = x.CatchUp(ctx, progressOf(j, o))
+	}
+	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
@@ -178,6 +183,7 @@ func (a *AtRest) suspect(known journal.Known, o Options) error {
 	if _, told := a.Journal.Torn(nil); !told { // else it was said when the journal was opened
 		t.Warn(o.Log)
 	}
+	a.LostEnd = &query.LostEnd{First: t.First, Last: t.Last}
 	for _, s := range a.Journal.Sources() {
 		silent, err := a.Journal.Silent(t, &s)
 		if err != nil {
@@ -220,7 +226,7 @@ func writable(fs vfs.FS, dir string) error {
 // way to a writer that claims the directory meanwhile.
 func bringUp(ctx context.Context, j *journal.Journal, o Options, anew bool) error {
 	if usage, err := o.FS.GetDiskUsage(j.Dir()); err == nil && usage.AvailBytes < roomToBringUp {
-		return fmt.Errorf("only %d bytes are free", usage.AvailBytes)
+		return &index.NoRoomError{Dir: j.Dir(), Need: roomToBringUp, Free: usage.AvailBytes, InPlace: true}
 	}
 	lock, err := datadir.Alone(o.FS, j.Dir())
 	if err != nil {

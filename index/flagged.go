@@ -1,0 +1,25 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// FlaggedAt returns the offset of the newest record that told that the master of a source's epoch changes things without an event (R11), or that
+// what told so may be lost; ok is false where the epoch is not flagged.
+func (v *View) FlaggedAt(source uint32, epoch uint64) (offset uint64, ok bool, err error) {
+	row, err := get(v.snap, offsetKey(keySilent, source, epoch))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	offset, n := binary.Uvarint(row)
+	if n <= 0 {
+		return 0, false, errEvidence
+	}
+	return offset, true, nil
+}
