@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+
 	"github.com/cockroachdb/pebble/v2"
 )
 

@@ -17,9 +17,10 @@ import (
 	"testing"
 	"time"
 
+	zmq "github.com/pebbe/zmq4"
+
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
-	zmq "github.com/pebbe/zmq4"
 )
 
 // deadline is how long a test waits for what must happen: a busy machine may hold it up.

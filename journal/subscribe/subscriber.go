@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kvjournal/kvjournal/journal/capture"
 	zmq "github.com/pebbe/zmq4"
+
+	"github.com/kvjournal/kvjournal/journal/capture"
 )
 
 const (

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvjournal/kvjournal/journal/capture"
 	zmq "github.com/pebbe/zmq4"
+
+	"github.com/kvjournal/kvjournal/journal/capture"
 )
 
 const anyPort = "tcp://127.0.0.1:0"
