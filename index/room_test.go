@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -14,18 +15,25 @@ import (
 // roomDisk is a filesystem with so much room. It counts the files that are made in it, and the spools among these.
 type roomDisk struct {
 	vfs.FS
-	free          uint64
-	made, spooled int
+	free          atomic.Uint64
+	made, spooled atomic.Int64
+}
+
+// newRoomDisk has room for everything.
+func newRoomDisk() *roomDisk {
+	d := &roomDisk{FS: vfs.NewMem()}
+	d.free.Store(1 << 40)
+	return d
 }
 
 func (d *roomDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
-	return vfs.DiskUsage{AvailBytes: d.free, TotalBytes: 1 << 40, UsedBytes: 1<<40 - d.free}, nil
+	return vfs.DiskUsage{AvailBytes: d.free.Load(), TotalBytes: 1 << 40, UsedBytes: 1<<40 - d.free.Load()}, nil
 }
 
 func (d *roomDisk) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	d.made++
+	d.made.Add(1)
 	if filepath.Base(path) == spoolFile {
-		d.spooled++
+		d.spooled.Add(1)
 	}
 	return d.FS.Create(path, c)
 }
@@ -71,7 +79,7 @@ func TestRebuildWithLittleRoom(t *testing.T) {
 	if e.rows == 0 || e.applied() >= e.spooled() {
 		t.Fatalf("%+v", e)
 	}
-	disk := &roomDisk{FS: vfs.NewMem(), free: 1 << 40}
+	disk := newRoomDisk()
 	o := testOptions(disk)
 	x, err := Create(t.Context(), w.j, o, nil)
 	if err != nil {
@@ -87,17 +95,19 @@ func TestRebuildWithLittleRoom(t *testing.T) {
 		if err := x.Flush(); err != nil { // so that nothing else writes
 			t.Fatal(err)
 		}
-		disk.free, disk.made, disk.spooled = c.free, 0, 0
+		disk.free.Store(c.free)
+		disk.made.Store(0)
+		disk.spooled.Store(0)
 		err := x.Rebuild(t.Context(), nil)
 		var room *NoRoomError
 		if c.fails != errors.As(err, &room) || !c.fails && err != nil {
 			t.Fatalf("%d bytes free: %v", c.free, err)
 		}
-		if c.fails && (room.Free != c.free || room.Need != e.applied() || room.Rows != e.rows || disk.made > 0) {
-			t.Errorf("%d bytes free: %v; %d files were made", c.free, err, disk.made)
+		if c.fails && (room.Free != c.free || room.Need != e.applied() || room.Rows != e.rows || disk.made.Load() > 0) {
+			t.Errorf("%d bytes free: %v; %d files were made", c.free, err, disk.made.Load())
 		}
-		if disk.spooled != c.spooled {
-			t.Errorf("%d bytes free: %d spools", c.free, disk.spooled)
+		if disk.spooled.Load() != int64(c.spooled) {
+			t.Errorf("%d bytes free: %d spools", c.free, disk.spooled.Load())
 		}
 		sameRows(t, "rebuilt", dumpRows(t, x), want)
 		if left := leftovers(t, disk); len(left) > 0 {
@@ -142,7 +152,7 @@ func TestSpoolFillsTheDisk(t *testing.T) {
 func TestRenewWithLittleRoom(t *testing.T) {
 	w := newWorld(t, newSeed(t), 1)
 	w.add(150)
-	disk := &roomDisk{FS: vfs.NewMem(), free: 1 << 40}
+	disk := newRoomDisk()
 	o := testOptions(disk)
 	o.renew = 1
 	x := w.openIndex(o)
@@ -158,12 +168,12 @@ func TestRenewWithLittleRoom(t *testing.T) {
 	if missing.applied() >= e.applied() {
 		t.Fatalf("%+v, %+v", missing, e)
 	}
-	disk.free = missing.applied() - 1
+	disk.free.Store(missing.applied() - 1)
 	var room *NoRoomError
 	if err := x.Renew(t.Context(), nil); !errors.As(err, &room) || !room.InPlace || room.Rows != missing.rows || x.Applied() != before {
 		t.Errorf("%v; applied %d, before %d", err, x.Applied(), before)
 	}
-	disk.free++
+	disk.free.Add(1)
 	if err := x.Renew(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -176,13 +186,13 @@ func TestRenewWithLittleRoom(t *testing.T) {
 func TestPruneWithLittleRoom(t *testing.T) {
 	w := newWorld(t, newSeed(t), 1)
 	w.add(400)
-	disk := &roomDisk{FS: vfs.NewMem(), free: 1 << 40}
+	disk := newRoomDisk()
 	x := w.openIndex(prunable(disk, 40))
 	if err := x.CatchUp(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	x.anew = func(_, _, _, _, _ uint64) bool { return true }
-	disk.free = 0
+	disk.free.Store(0)
 	if _, err := x.Prune(t.Context(), w.j.Durable()*2/3, BaselineOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
