@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func testCodec(t testing.TB) *codec {
@@ -113,7 +114,7 @@ func blockRecords(b *Block) ([]rec, error) {
 }
 
 func TestBlockRoundTrip(t *testing.T) {
-	rng, c := randomSource(t), testCodec(t)
+	rng, c := testkit.RandomSource(t), testCodec(t)
 	reused := &Block{}
 	for range 20 + questions(400) {
 		first := 1 + rng.Uint64N(1<<40)
@@ -147,7 +148,7 @@ func TestBlockRoundTrip(t *testing.T) {
 
 // TestBlockOfOneLargeMessage: one message may be larger than a block.
 func TestBlockOfOneLargeMessage(t *testing.T) {
-	rng, c := randomSource(t), testCodec(t)
+	rng, c := testkit.RandomSource(t), testCodec(t)
 	for name, fill := range map[string]func([]byte){
 		"compressible":   func(b []byte) { copy(b[len(b)/2:], "x") },
 		"incompressible": func(b []byte) { rand.NewChaCha8([32]byte{byte(rng.Uint32())}).Read(b) },
@@ -183,7 +184,7 @@ func mustBeCorrupt(t *testing.T, first uint64, stored []byte, c *codec, what str
 }
 
 func TestBlockDamageIsFound(t *testing.T) {
-	rng, c := randomSource(t), testCodec(t)
+	rng, c := testkit.RandomSource(t), testCodec(t)
 	for range 6 {
 		recs := make([]rec, 1+rng.IntN(30))
 		for i := range recs {
@@ -204,7 +205,7 @@ func TestBlockDamageIsFound(t *testing.T) {
 // TestBlockDamageBehindTheChecksum: a block whose checksum was made to fit must not make the reader panic either, nor
 // return records that are not there.
 func TestBlockDamageBehindTheChecksum(t *testing.T) {
-	rng, c := randomSource(t), testCodec(t)
+	rng, c := testkit.RandomSource(t), testCodec(t)
 	for range 1 + questions(25) {
 		recs := make([]rec, 1+rng.IntN(20))
 		for i := range recs {

@@ -2,13 +2,13 @@ package journal
 
 import (
 	"bytes"
-	"io"
 	"math"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func TestOffsetAbove(t *testing.T) {
@@ -33,7 +33,7 @@ func TestOffsetAbove(t *testing.T) {
 
 // TestCheckHoles: of damaged blocks each hole is named exactly, so that what lies between two of them is told to be there, and a repair keeps it.
 func TestCheckHoles(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for _, compact := range []bool{false, true} {
 		whole := vfs.NewMem()
 		o := testOptions(whole)
@@ -124,7 +124,7 @@ func equalSets(a, b map[uint64]bool) bool {
 func flipStored(t *testing.T, fs vfs.FS, stored []byte, at int) {
 	t.Helper()
 	for _, path := range filesOf(t, fs, pebblefile.Table) {
-		b := readWhole(t, fs, path)
+		b := testkit.ReadFile(t, fs, path)
 		i := bytes.Index(b, stored)
 		if i < 0 {
 			continue
@@ -143,18 +143,4 @@ func flipStored(t *testing.T, fs vfs.FS, stored []byte, at int) {
 		return
 	}
 	t.Fatal("a block lies in no table")
-}
-
-func readWhole(t *testing.T, fs vfs.FS, path string) []byte {
-	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

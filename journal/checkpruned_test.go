@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // pruned prunes the journal of a model, with some rows as its baseline.
@@ -32,7 +33,7 @@ func pruned(t *testing.T, j *Journal, m *model, horizon uint64, rows int, keep .
 
 // TestCheckPruned: a pruned journal is sound, however often it was pruned, sealed, reopened and written to; without its logs, too.
 func TestCheckPruned(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for range 3 + questions(10) {
 		fs := vfs.NewCrashableMem()
 		o := testOptions(fs)
@@ -97,7 +98,7 @@ func (m *model) events(offset uint64) uint64 {
 
 // TestSoundBehindAPrune: a log that begins with a block that a prune kept, or with the one that holds the horizon, is no sign of a loss.
 func TestSoundBehindAPrune(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	fs := vfs.NewCrashableMem()
 	j := mustOpen(t, testOptions(fs), 0)
 	s, m := newStream(t, rng, j, 1), &model{}
@@ -123,7 +124,7 @@ func TestSoundBehindAPrune(t *testing.T) {
 
 // TestCheckDamagedBaseline: Check finds whatever is not as it was written in a baseline, and names the file.
 func TestCheckDamagedBaseline(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for name, damage := range map[string]func(j *Journal, key, value []byte) error{
 		"a flipped bit": func(j *Journal, key, value []byte) error {
 			value[rng.IntN(len(value))] ^= 1 << rng.IntN(8)
@@ -160,7 +161,7 @@ func TestCheckDamagedBaseline(t *testing.T) {
 
 // TestCheckLeftBaseline: what a baseline left that was given up is noted, and is no damage.
 func TestCheckLeftBaseline(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	fs := vfs.NewMem()
 	j := mustOpen(t, testOptions(fs), 0)
 	s, m := newStream(t, rng, j, 1), &model{}
@@ -182,7 +183,7 @@ func TestCheckLeftBaseline(t *testing.T) {
 // TestPruneRaisesTheGate: before the first byte of a baseline, so that a program that knows none refuses the directory; one pruned before
 // there was that gate is raised at its next start.
 func TestPruneRaisesTheGate(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	fs := vfs.NewMem()
 	gate := func(want int) {
 		t.Helper()

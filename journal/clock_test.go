@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // moment is R8's definition, read off the list.
@@ -81,7 +83,7 @@ func checkMoments(t testing.TB, j *Journal, m *model, s *stream, rng *rand.Rand,
 }
 
 func TestMoments(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for range 2 + questions(8) {
 		o := testOptions(vfs.NewMem())
 		o.BlockRaw = []int{1, 500, 5000}[rng.IntN(3)]
@@ -146,7 +148,7 @@ func TestMomentsOfExtremeTimes(t *testing.T) {
 
 // TestMomentsAreKept: while a stream goes on, and its clock goes back, what is kept of a moment is what would be found anew.
 func TestMomentsAreKept(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 2000
 	j := mustOpen(t, o, 0)

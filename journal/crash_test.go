@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/faultfs"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // afterCrash opens what a crash left and compares it: everything acknowledged is there, what else is there is what was
@@ -60,7 +61,7 @@ func afterCrash(t *testing.T, fs vfs.FS, m *model, acknowledged uint64, s *strea
 }
 
 func TestCrashes(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for round := range 2 + questions(20) {
 		fs := faultfs.NewCrashable()
 		o := testOptions(fs)
@@ -97,7 +98,7 @@ func TestCrashes(t *testing.T) {
 // TestCrashOfANewDirectory: the first acknowledged records survive, whatever the crash takes of the directories around
 // them; and what a crash leaves of a directory that was being made can be used again.
 func TestCrashOfANewDirectory(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	fs := faultfs.NewCrashable()
 	j := mustOpen(t, testOptions(fs), 0)
 	s, m := newStream(t, rng, j, 1), &model{}
@@ -107,7 +108,7 @@ func TestCrashOfANewDirectory(t *testing.T) {
 
 // TestCrashWhileSealing: the old blocks or the new one, and every record, whichever moment the crash takes.
 func TestCrashWhileSealing(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for _, percent := range []int{0, 50, 100} {
 		fs := faultfs.NewCrashable()
 		o := testOptions(fs)

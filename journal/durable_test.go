@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // checkInvisible wants that nothing above durable is shown, in any way of reading.
@@ -56,7 +58,7 @@ func checkInvisible(t *testing.T, j *Journal, m *model, s *stream, durable uint6
 }
 
 func TestNothingIsShownBeforeItsSync(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	fs := newSyncFS(vfs.NewMem())
 	j := mustOpen(t, testOptions(fs), 0)
 	s, m := newStream(t, rng, j, 2), &model{}
@@ -130,7 +132,7 @@ func TestHoleIsNoWayAround(t *testing.T) {
 
 // TestSyncFromManyGoroutines: Sync may be called from any number of goroutines.
 func TestSyncFromManyGoroutines(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	j := mustOpen(t, testOptions(vfs.NewMem()), 0)
 	s, m := newStream(t, rng, j, 1), &model{}
 	var wg sync.WaitGroup
@@ -195,7 +197,7 @@ func TestStatsAreOfOneMoment(t *testing.T) {
 }
 
 func TestSyncErrorEndsTheJournal(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for _, seal := range []bool{false, true} {
 		mem := vfs.NewMem()
 		fs := newSyncFS(mem)

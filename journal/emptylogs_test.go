@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/faultfs"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // logsOf counts the logs of the test's directory, and their bytes.
@@ -56,7 +57,7 @@ func wantLogs(t *testing.T, o Options) {
 
 // TestCloseLeavesNoLogs: behind a flush Close leaves an empty log; behind anything else it leaves all of them, and what they hold.
 func TestCloseLeavesNoLogs(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.MemTableSize = 64 << 10 // several logs
 	m, s := &model{}, (*stream)(nil)
@@ -87,7 +88,7 @@ func TestCloseLeavesNoLogs(t *testing.T) {
 
 // TestCrashWhileLogsAreRemoved crashes before each operation of a Close behind a flush: all is there.
 func TestCrashWhileLogsAreRemoved(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for _, percent := range []int{0, 50, 100} {
 		mem := faultfs.NewCrashable()
 		var mu sync.Mutex

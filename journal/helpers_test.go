@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -21,24 +19,6 @@ const patience = 2 * time.Minute
 
 // testDir is the data directory on a MemFS.
 const testDir = "/data"
-
-// randomSource prints its seed when the test fails; KVJOURNAL_SEED=N repeats it.
-func randomSource(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("repeat with KVJOURNAL_SEED=%d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // rec is a record as the test knows it.
 type rec struct {

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestHoleAt: of every offset in a repaired journal, and in one that lost its end, it is known whether it was lost, with which others, and
 // what can be read on both sides.
 func TestHoleAt(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 300
 	j := mustOpen(t, o, 0)
@@ -62,7 +64,7 @@ func TestHoleAt(t *testing.T) {
 
 // TestHoleUntold: of a hole of which no record tells nothing is said.
 func TestHoleUntold(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 300
 	j := mustOpen(t, o, 0)

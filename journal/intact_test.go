@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // filesOf are the files of the journal's database of a kind, by number.
@@ -151,7 +152,7 @@ func TestFilesGone(t *testing.T) {
 
 // TestManifestCut: Pebble takes what it cannot read of a manifest for its end, and would remove the tables that it then does not know.
 func TestManifestCut(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	mem := vfs.NewMem()
 	o := testOptions(mem)
 	j := mustOpen(t, o, 0)
@@ -210,7 +211,7 @@ func TestAllLogsGone(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	o.HeadEvery = 1
 	j := mustOpen(t, o, 0)
-	s, m := newStream(t, randomSource(t), j, 2), &model{}
+	s, m := newStream(t, testkit.RandomSource(t), j, 2), &model{}
 	m.appendMany(t, j, s, 30, 5)
 	eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id).offset == j.Durable() })
 	o.FS = copied(t, o.FS.(*vfs.MemFS))
@@ -223,7 +224,7 @@ func TestAllLogsGone(t *testing.T) {
 
 // TestLogGone: a log in the middle is gone with records that no table has. Pebble does not miss it; no reader gets what lies behind.
 func TestLogGone(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	mem := vfs.NewMem()
 	o := testOptions(mem)
 	j := mustOpen(t, o, 0)
@@ -281,7 +282,7 @@ func TestLogGone(t *testing.T) {
 
 // TestFirstLogIsGuarded: a flipped bit in the first log of all is found, and not taken for its end.
 func TestFirstLogIsGuarded(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	mem := vfs.NewMem()
 	o := testOptions(mem)
 	j := mustOpen(t, o, 0)
@@ -297,7 +298,7 @@ func TestFirstLogIsGuarded(t *testing.T) {
 // TestRecordingOverDamage: beside a damaged table recording goes on, however often it flushes and tries to compact; a reader that comes to the
 // damage is told the offset and the file.
 func TestRecordingOverDamage(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 300
 	j := mustOpen(t, o, 0)

@@ -12,6 +12,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // built is a block of one record as a newer program may write it.
@@ -94,7 +95,7 @@ func mustCodec(t *testing.T) *codec {
 func TestNewerJournalDoesNotOpen(t *testing.T) {
 	fs := vfs.NewMem()
 	j := mustOpen(t, testOptions(fs), 0)
-	s := newStream(t, randomSource(t), j, 1)
+	s := newStream(t, testkit.RandomSource(t), j, 1)
 	g := j.NewGroup()
 	for range 5 {
 		r := s.next()

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestGroupOfManyBlocks: blocks that are compressed beside the appending goroutine hold what was added, in order, and what they were built
 // in is kept for the next ones, but for what a giant message made large.
 func TestGroupOfManyBlocks(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 1500
 	j := mustOpen(t, o, 0)
@@ -48,7 +50,7 @@ func TestBlocksOfAGroupAreLoggedInOrder(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 1500
 	j := mustOpen(t, o, 0)
-	s, m := newStream(t, randomSource(t), j, 2), &model{}
+	s, m := newStream(t, testkit.RandomSource(t), j, 2), &model{}
 	s.payload = 300
 	m.appendGroup(t, j, s, 100)
 	if err := j.Sync(); err != nil {
@@ -71,7 +73,7 @@ func TestGroupGivenUp(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 1000
 	j := mustOpen(t, o, 0)
-	s, m := newStream(t, randomSource(t), j, 2), &model{}
+	s, m := newStream(t, testkit.RandomSource(t), j, 2), &model{}
 	m.appendGroup(t, j, s, 10)
 	if err := j.Sync(); err != nil {
 		t.Fatal(err)
@@ -98,7 +100,7 @@ func TestFailedGroupOfManyBlocks(t *testing.T) {
 	o := testOptions(fs)
 	o.BlockRaw = 1000
 	j := mustOpen(t, o, 0)
-	s, m := newStream(t, randomSource(t), j, 2), &model{}
+	s, m := newStream(t, testkit.RandomSource(t), j, 2), &model{}
 	m.appendMany(t, j, s, 50, 20)
 	failure := errors.New("a group that cannot be committed")
 	for i := range 3 {

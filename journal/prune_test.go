@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // prune makes a baseline of some rows current.
@@ -54,7 +56,7 @@ func isPruned(err error) bool {
 
 // TestPruneReads: behind the horizon each reading is as it was; before it, it is refused.
 func TestPruneReads(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	refused, kept, twice := 0, 0, 0
 	for range 3 + questions(10) {
 		fs := vfs.NewMem()
@@ -179,7 +181,7 @@ func TestPruneReads(t *testing.T) {
 
 // TestPruneLeftovers: a baseline that was given up, or that a crash left, is gone at the next start, and counts for nothing.
 func TestPruneLeftovers(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	fs := vfs.NewMem()
 	j := mustOpen(t, testOptions(fs), 0)
 	s, m := newStream(t, rng, j, 2), &model{}
@@ -242,7 +244,7 @@ func TestPruneLeftovers(t *testing.T) {
 
 // TestBaselineDamage: a baseline that is not as it was written is no baseline.
 func TestBaselineDamage(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for name, damage := range map[string]func(j *Journal, key, value []byte) error{
 		"a flipped bit": func(j *Journal, key, value []byte) error {
 			value[rng.IntN(len(value))] ^= 1 << rng.IntN(8)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func (m *model) record(offset uint64) *rec {
@@ -92,7 +94,7 @@ func checkReads(t testing.TB, j *Journal, m *model, s *stream, rng *rand.Rand, n
 }
 
 func TestReads(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for round := range 2 + questions(6) {
 		o := testOptions(vfs.NewMem())
 		o.BlockRaw = []int{1, 300, 2000, 20_000, 0}[rng.IntN(5)]
@@ -125,7 +127,7 @@ func TestReads(t *testing.T) {
 
 // TestOffsets: 1, 2, 3 … over all sources, across groups and openings.
 func TestOffsets(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	m := &model{}
 	var s *stream
@@ -146,7 +148,7 @@ func TestOffsets(t *testing.T) {
 
 // TestReadsAcrossHoles: offsets that never existed are not found, and NextBlock goes on behind them.
 func TestReadsAcrossHoles(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 500
 	m := &model{}
@@ -183,7 +185,7 @@ func TestReadsAcrossHoles(t *testing.T) {
 
 // TestReadersBesideWriter: readers see the records as they become durable, whole and in order, while the sealer works.
 func TestReadersBesideWriter(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.NoSealer, o.BlockRaw = false, 3000
 	j := mustOpen(t, o, 0)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/faultfs"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func readOnly(fs vfs.FS) Options {
@@ -19,7 +20,7 @@ func readOnly(fs vfs.FS) Options {
 }
 
 func TestReadOnlyChangesNothing(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for _, how := range []string{"log not flushed", "flushed", "sealed", "crashed"} {
 		t.Run(how, func(t *testing.T) {
 			crash := faultfs.NewCrashable()

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // checkPosition compares a position read back with the one that was saved.
@@ -28,7 +29,7 @@ func checkPosition(t testing.TB, source uint32, got, want Position, m *model) {
 }
 
 func TestPositionsSurvive(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	j := mustOpen(t, o, 0)
 	s, m := newStream(t, rng, j, 3), &model{}
@@ -62,7 +63,7 @@ func TestPositionsSurvive(t *testing.T) {
 }
 
 func TestTotalsSurvive(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	j := mustOpen(t, o, 0)
 	s, m := newStream(t, rng, j, 2), &model{}

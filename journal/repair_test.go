@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // checked checks the journal and returns what was found.
@@ -67,7 +68,7 @@ func withoutBlocks(t *testing.T, o Options, firsts ...uint64) {
 
 // TestCheckWhole: of a journal that is whole nothing is found, sealed or not, in logs or in tables.
 func TestCheckWhole(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for range 3 {
 		mem := vfs.NewMem()
 		o := testOptions(mem)
@@ -97,7 +98,7 @@ func TestCheckWhole(t *testing.T) {
 
 // TestCheckRows: a row too few, too many or other than the blocks say is found, and named.
 func TestCheckRows(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	mem := vfs.NewMem()
 	o := testOptions(mem)
 	o.BlockRaw = 500
@@ -165,7 +166,7 @@ func TestCheckRows(t *testing.T) {
 
 // TestRepairHoles: whatever is gone, the rest keeps its offsets, and each source is marked in each hole.
 func TestRepairHoles(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for _, sources := range []int{1, 3} {
 		for _, group := range []int{1, 7} {
 			o := testOptions(vfs.NewMem())

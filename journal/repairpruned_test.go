@@ -9,11 +9,12 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestRepairPruned: a pruned journal is repaired with its baseline and all behind its horizon, whatever of the rest is there.
 func TestRepairPruned(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, o Options, horizon uint64)
@@ -106,7 +107,7 @@ func blockEnd(t *testing.T, j *Journal, offset uint64) uint64 {
 
 // TestRepairWithoutBaseline: where a block of it is damaged, all behind the horizon is kept, and what came before is lost and marked.
 func TestRepairWithoutBaseline(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	j := mustOpen(t, o, 0)
 	s, m := newStream(t, rng, j, 3), &model{}

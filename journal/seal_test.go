@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // sealRows are all rows of the families that sealing touches.
@@ -28,7 +30,7 @@ func sealRows(t testing.TB, j *Journal) map[string]string {
 // TestSealMakesWhatOneGroupWouldHaveMade: the rows of sealed blocks are those of the same records appended at once, so
 // no row of a block that is gone stays behind.
 func TestSealMakesWhatOneGroupWouldHaveMade(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for range 5 {
 		small := mustOpen(t, testOptions(vfs.NewMem()), 0)
 		s, m := newStream(t, rng, small, 3), &model{}
@@ -67,7 +69,7 @@ func TestSealMakesWhatOneGroupWouldHaveMade(t *testing.T) {
 
 // TestSealingBitByBit: passes that go on where the one before stopped make the same blocks as one pass at the end.
 func TestSealingBitByBit(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for range 3 {
 		o := testOptions(vfs.NewMem())
 		o.BlockRaw = 1500
@@ -100,7 +102,7 @@ func TestSealingBitByBit(t *testing.T) {
 }
 
 func TestSealKeepsLargeBlocksAndIsIdempotent(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 4000
 	j := mustOpen(t, o, 0)
@@ -142,7 +144,7 @@ func TestSealKeepsLargeBlocksAndIsIdempotent(t *testing.T) {
 
 // TestSealStopsAtHoles: a block never spans offsets that do not exist.
 func TestSealStopsAtHoles(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	j := mustOpen(t, o, 0)
 	s, m := newStream(t, rng, j, 1), &model{}
@@ -166,7 +168,7 @@ func TestSealStopsAtHoles(t *testing.T) {
 
 // TestSealOfALargeMessageBetweenSmallOnes: each run is bounded, whatever comes.
 func TestSealOfALargeMessageBetweenSmallOnes(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	j := mustOpen(t, testOptions(vfs.NewMem()), 0)
 	s, m := newStream(t, rng, j, 1), &model{}
 	for range 4 {
@@ -190,7 +192,7 @@ func TestSealOfALargeMessageBetweenSmallOnes(t *testing.T) {
 
 // TestReadersWhileSealing: all records can be read, by every way, at each moment of sealing.
 func TestReadersWhileSealing(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 1500
 	j := mustOpen(t, o, 0)
@@ -249,7 +251,7 @@ func TestReadersWhileSealing(t *testing.T) {
 
 // TestSealerWorksByItself: what is written one by one becomes few blocks without a call.
 func TestSealerWorksByItself(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.NoSealer, o.BlockRaw = false, 1000
 	j := mustOpen(t, o, 0)
@@ -262,7 +264,7 @@ func TestSealerWorksByItself(t *testing.T) {
 
 // TestSealEndsWithItsContext: a cancelled seal leaves a journal that can be read, and sealed later.
 func TestSealEndsWithItsContext(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.BlockRaw = 1000
 	j := mustOpen(t, o, 0)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // writeHead replaces the head file by content.
@@ -21,7 +22,7 @@ func writeHead(t *testing.T, fs vfs.FS, content []byte) {
 // recorded makes a closed journal with some records.
 func recorded(t *testing.T, o Options) (*model, *stream, ID) {
 	t.Helper()
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	j := mustOpen(t, o, 0)
 	s, m := newStream(t, rng, j, 3), &model{}
 	m.appendMany(t, j, s, 40, 8)
@@ -110,7 +111,7 @@ func TestTailLossByIndex(t *testing.T) {
 
 // TestTailLossByOldCopy: journal/ from a backup under a newer head file.
 func TestTailLossByOldCopy(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	mem := vfs.NewMem()
 	o := testOptions(mem)
 	m, s, _ := recorded(t, o)
@@ -175,7 +176,7 @@ func TestHeadFilesThatAreNotUsed(t *testing.T) {
 
 // TestHeadFollowsDurable: the head file is written while the journal is open, and never ahead of it.
 func TestHeadFollowsDurable(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	o := testOptions(vfs.NewMem())
 	o.HeadEvery = 1
 	j := mustOpen(t, o, 0)

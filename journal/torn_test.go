@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // told are the losses that a journal tells of.
@@ -28,7 +29,7 @@ func told(t *testing.T, j *Journal) (out []Lost) {
 // TestTailLossOfTheMastersRow: where what names a source's master is lost with the end, its epoch is in doubt nevertheless: by a cut log, by
 // an older copy of the database, found by a writer, a reader and a repair.
 func TestTailLossOfTheMastersRow(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	mem := vfs.NewMem()
 	o := testOptions(mem)
 	j := mustOpen(t, o, 0)
@@ -128,7 +129,7 @@ func TestTailLossOfTheMastersRow(t *testing.T) {
 
 // TestCutLogsKeepSources: wherever a log is cut, the sources and their masters stay, and whose master may change things silently is in doubt.
 func TestCutLogsKeepSources(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	mem := vfs.NewMem()
 	o := testOptions(mem)
 	o.HeadEvery = 1

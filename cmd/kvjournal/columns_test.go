@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func TestColumns(t *testing.T) {
@@ -46,7 +48,7 @@ func TestReflow(t *testing.T) {
 
 // The first line is there at once, the others soon, though the buffer is far from full.
 func TestPrompt(t *testing.T) {
-	var seen lockedBuffer
+	var seen testkit.Buffer
 	out := newPrinter(&seen)
 	p := startPrompt(out)
 	show := p.wrap(out.line)

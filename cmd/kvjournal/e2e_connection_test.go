@@ -14,7 +14,7 @@ import (
 func TestAsOfWhileThePublisherIsGone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	endpoint := reserved(t)
+	endpoint := mooncaketest.Reserved(t)
 	p, err := mooncaketest.Start(mooncaketest.Options{Bind: endpoint, Linger: patience, TellsSubscribed: true})
 	if err != nil {
 		t.Fatal(err)

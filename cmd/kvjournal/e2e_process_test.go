@@ -8,12 +8,12 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // patience bounds every wait for a condition: far above what is usual, because the machine may be busy.
@@ -84,26 +84,9 @@ func (r result) answered(t *testing.T) []string {
 // process is one that runs beside the test. It is killed when the test ends.
 type process struct {
 	cmd   *exec.Cmd
-	talk  lockedBuffer
-	out   lockedBuffer
+	talk  testkit.Buffer
+	out   testkit.Buffer
 	ended chan struct{}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func start(t *testing.T, binary string, args ...string) *process {
@@ -196,21 +179,10 @@ func (p *process) answers(t *testing.T, dir string) {
 
 var publishingOn = regexp.MustCompile(`publishing on (tcp://[0-9.]+:[0-9]+)`)
 
-// reserved is an endpoint whose port is the test's until its end, however often a publisher lets it go.
-func reserved(t *testing.T) string {
-	t.Helper()
-	p, err := mooncaketest.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Release)
-	return p.Endpoint()
-}
-
 // simulate starts a mooncakesim on a free port and returns its endpoint.
 func simulate(t *testing.T, args ...string) (p *process, endpoint string) {
 	t.Helper()
-	return simulateOn(t, reserved(t), args...)
+	return simulateOn(t, mooncaketest.Reserved(t), args...)
 }
 
 func simulateOn(t *testing.T, bind string, args ...string) (p *process, endpoint string) {

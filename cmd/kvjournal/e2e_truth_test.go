@@ -45,7 +45,7 @@ func newSimulation(t *testing.T, change func(*mooncaketest.SimOptions)) *simulat
 	seed := rand.Uint64N(1 << 20)
 	t.Logf("seed %d", seed)
 	o := mooncaketest.SimOptions{
-		Publisher: mooncaketest.Options{Bind: reserved(t), Linger: patience, TellsSubscribed: true},
+		Publisher: mooncaketest.Options{Bind: mooncaketest.Reserved(t), Linger: patience, TellsSubscribed: true},
 		Store:     mooncaketest.StoreOptions{Seed: seed, Tenants: 3, Objects: 800, ClearEvery: 3000, RacyClears: seed%2 == 0},
 		Rate:      2000, Duration: 5 * time.Second, Truth: mooncaketest.NewTruthWriter(s),
 		QuietEvery: 700 * time.Millisecond, QuietFor: 100 * time.Millisecond, DrainTimeout: patience,
@@ -393,7 +393,7 @@ func TestTruthWithKilledPublisher(t *testing.T) {
 	dir := filepath.Join(tmp, "data")
 	var truth []checkpoint
 	var rec *process
-	bind := reserved(t)
+	bind := mooncaketest.Reserved(t)
 	const lives = 3
 	for life := range lives {
 		file := filepath.Join(tmp, "truth.jsonl")

@@ -9,6 +9,7 @@ import (
 	zmq "github.com/pebbe/zmq4"
 
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
 // wire is a publisher's socket driven by hand: what was handed to the network, and what was not, is known exactly.
@@ -53,7 +54,7 @@ func (w *wire) must(err error) {
 func (w *wire) bind(endpoint string) *wire {
 	w.t.Helper()
 	if endpoint == "" {
-		endpoint = reserved(w.t)
+		endpoint = mooncaketest.Reserved(w.t)
 	}
 	eventually(w.t, "the port is free", func() bool {
 		err := w.socket.Bind(endpoint)

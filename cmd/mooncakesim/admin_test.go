@@ -7,30 +7,12 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
-
-// talk is stderr, read while it is written.
-type talk struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (t *talk) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.all.Write(p)
-}
-
-func (t *talk) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.all.String()
-}
 
 // patience is how long a test waits for what must happen: a busy machine may hold it up.
 const patience = 2 * time.Minute
@@ -51,7 +33,7 @@ func waitFor[T any](t *testing.T, what string, ask func() (T, bool)) T {
 func TestAdmin(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var stderr talk
+	var stderr testkit.Buffer // read while it is written
 	var stdout bytes.Buffer
 	done := make(chan int, 1)
 	port, err := mooncaketest.ReservePort()

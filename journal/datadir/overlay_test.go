@@ -2,51 +2,22 @@ package datadir
 
 import (
 	"fmt"
-	"io"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-)
 
-// randomSource prints its seed when the test fails; KVJOURNAL_SEED=N repeats it.
-func randomSource(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("repeat with KVJOURNAL_SEED=%d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
+	"github.com/kvjournal/kvjournal/journal/testkit"
+)
 
 func contentOf(t testing.TB, fs vfs.FS, name string) string {
 	t.Helper()
-	f, err := fs.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(testkit.ReadFile(t, fs, name))
 }
 
 // tree is a directory's content, by path.
@@ -106,7 +77,7 @@ func write(fs vfs.FS, name, content string) error {
 // TestOverlayIsAFilesystem does random operations on an overlay and on a plain copy of its base: both must answer the
 // same, and the base must stay as it was.
 func TestOverlayIsAFilesystem(t *testing.T) {
-	rng := randomSource(t)
+	rng := testkit.RandomSource(t)
 	for range 150 {
 		base, plain := vfs.NewMem(), vfs.NewMem()
 		names := []string{"a", "b", "c"}

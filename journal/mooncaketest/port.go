@@ -47,3 +47,19 @@ func (p *Port) Endpoint() string { return "tcp://" + p.Address() }
 
 // Release gives the port up. It must be called once.
 func (p *Port) Release() { syscall.Close(p.fd) }
+
+// Reserved is an endpoint whose port is the test's until its end, however often a publisher lets it go. t is a testing.TB; this package is
+// part of a program, too, which is no test.
+func Reserved(t interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(f func())
+}) string {
+	t.Helper()
+	p, err := ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Release)
+	return p.Endpoint()
+}

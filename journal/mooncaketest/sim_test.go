@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // truthLine is a checkpoint read back.
@@ -91,25 +91,10 @@ func probe(s *Sim) func() {
 }
 
 // truthFile is one that can be looked at while it is written.
-type truthFile struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (f *truthFile) Write(b []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.b.Write(b)
-}
-
-func (f *truthFile) bytes() []byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return bytes.Clone(f.b.Bytes())
-}
+type truthFile struct{ testkit.Buffer }
 
 // count is how often the file says what.
-func (f *truthFile) count(what string) int { return bytes.Count(f.bytes(), []byte(what)) }
+func (f *truthFile) count(what string) int { return bytes.Count(f.Bytes(), []byte(what)) }
 
 // untilLines receives until the truth has so many lines, ends the sim, and receives until it has ended.
 func (s *subscriber) untilLines(out *truthFile, lines int, end func(), sim *Sim) (all []message) {
@@ -148,7 +133,7 @@ func TestSimTruth(t *testing.T) {
 	if n := sim.Totals().PublishedBatches; got[len(got)-1].seq < n {
 		got = append(got, sub.until(seqIs(n))...)
 	}
-	truth := readTruth(t, out.bytes())
+	truth := readTruth(t, out.Bytes())
 	replayed, next := state{}, 0
 	for i, line := range truth {
 		for ; next < len(got) && got[next].time <= line.UnixMS; next++ {
@@ -248,7 +233,7 @@ func TestSimRestart(t *testing.T) {
 	if sim.Starts() < 3 || sim.Endpoint() != endpoint {
 		t.Errorf("%d starts on %s", sim.Starts(), sim.Endpoint())
 	}
-	truth := readTruth(t, out.bytes())
+	truth := readTruth(t, out.Bytes())
 	seen := map[place]int{}
 	epoch := -1
 	for _, line := range truth {

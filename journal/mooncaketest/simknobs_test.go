@@ -73,7 +73,7 @@ func TestSimTailLoss(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	truth := readTruth(t, out.bytes())
+	truth := readTruth(t, out.Bytes())
 	lossy := 0
 	for _, line := range truth[:len(truth)-1] { // the last is that of the end, and has no loss
 		last, sum := uint64(0), line.PublishedBatches+line.DroppedEvents

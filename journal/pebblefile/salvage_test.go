@@ -2,38 +2,19 @@ package pebblefile
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-)
 
-// seeded prints its seed when the test fails; KVJOURNAL_SEED=N repeats it.
-func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("repeat with KVJOURNAL_SEED=%d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
+	"github.com/kvjournal/kvjournal/journal/testkit"
+)
 
 // TestSalvage: of a table with damaged blocks, data or parts of the index, all else is saved, and the spans that cannot be read are those of
 // which Pebble says the same, key by key.
 func TestSalvage(t *testing.T) {
 	const rows = 2000
-	rng := seeded(t)
+	rng := testkit.RandomSource(t)
 	for _, partitioned := range []bool{false, true} {
 		o := options()
 		for i := range o.Levels {

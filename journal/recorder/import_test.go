@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func importOK(t *testing.T, j *journal.Journal, s journal.Source, path string, o ImportOptions) journal.Import {
@@ -119,7 +120,7 @@ func TestImportDamaged(t *testing.T) {
 		return err
 	}
 	for _, whole := range []string{"whole.kvcap", "whole.kvcap.zst"} {
-		content := readFile(t, fs, whole)
+		content := testkit.ReadFile(t, fs, whole)
 		cuts := 0
 		for n := 1; n < len(content); n += 7 {
 			writeFile(t, fs, "cut"+whole[5:], content[:n])
@@ -179,20 +180,6 @@ func mustPosition(t *testing.T, j *journal.Journal, s journal.Source) string {
 		t.Fatal(err)
 	}
 	return string(p.State.AppendBinary([]byte{byte(p.Last)}))
-}
-
-func readFile(t *testing.T, fs vfs.FS, path string) []byte {
-	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 func writeFile(t *testing.T, fs vfs.FS, path string, content []byte) {

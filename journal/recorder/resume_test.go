@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // testGroup is how many raw bytes these imports commit together.
@@ -45,7 +46,7 @@ func TestImportResumes(t *testing.T) {
 
 	for stop := 1; stop < commits; stop++ {
 		fs := vfs.NewMem()
-		writeFile(t, fs, "a.kvcap", readFile(t, whole, "a.kvcap"))
+		writeFile(t, fs, "a.kvcap", testkit.ReadFile(t, whole, "a.kvcap"))
 		// Each attempt is interrupted at its stop-th commit, and the next one begins with a reopened journal.
 		attempts, last := 0, 0
 		for done := false; !done; {

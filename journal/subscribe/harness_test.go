@@ -20,7 +20,6 @@ import (
 	zmq "github.com/pebbe/zmq4"
 
 	"github.com/kvjournal/kvjournal/journal/capture"
-	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
 // deadline is how long a test waits for what must happen: a busy machine may hold it up.
@@ -166,17 +165,6 @@ func startPublisher(t testing.TB, endpoint string, life, count uint64, size, rat
 func (p *process) kill() {
 	p.Process.Kill()
 	p.Wait()
-}
-
-// reserved is an endpoint whose port is the test's until its end, however often a publisher lets it go.
-func reserved(t testing.TB) string {
-	t.Helper()
-	p, err := mooncaketest.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Release)
-	return p.Endpoint()
 }
 
 // publisher is a PUB socket of this process. It belongs to the test's goroutine.

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
 // A publisher that dies while nothing is read, and libzmq can hold no more, ends nothing: with libzmq's heartbeats this aborted the process.
 func TestPublisherDiesBehindAFullQueue(t *testing.T) {
 	zctx := newContext(t)
-	p := startPublisher(t, reserved(t), 1, 0, 10_000, 0, false)
+	p := startPublisher(t, mooncaketest.Reserved(t), 1, 0, 10_000, 0, false)
 	r := run(t, zctx, 20_000, Options{Endpoint: p.endpoint, KeepaliveInterval: time.Second, KeepaliveTimeout: time.Second})
 	eventually(t, "it stalls", func() bool { return r.sub.Status().Stalled })
 	// Nobody tells when libzmq's queue is full, nor that it survived its timers: wait for longer than that takes.

@@ -11,6 +11,7 @@ import (
 	zmq "github.com/pebbe/zmq4"
 
 	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 )
 
 const anyPort = "tcp://127.0.0.1:0"
@@ -82,7 +83,7 @@ func TestAnyFrames(t *testing.T) {
 
 func TestPublisherRestarts(t *testing.T) {
 	zctx := newContext(t)
-	p := newPublisher(t, zctx, zmq.PUB, reserved(t), 1)
+	p := newPublisher(t, zctx, zmq.PUB, mooncaketest.Reserved(t), 1)
 	r := run(t, zctx, 64<<20, Options{Endpoint: p.endpoint})
 	r.collect(0)
 	r.until(p, 100)
@@ -180,7 +181,7 @@ func TestStalledWriter(t *testing.T) {
 // The connection breaks and comes back while the buffer is full: the events are kept in order behind what waited.
 func TestConnectionLostWhileStalled(t *testing.T) {
 	zctx := newContext(t)
-	p := newPublisher(t, zctx, zmq.XPUB, reserved(t), 1)
+	p := newPublisher(t, zctx, zmq.XPUB, mooncaketest.Reserved(t), 1)
 	r := run(t, zctx, 20000, Options{Endpoint: p.endpoint})
 	if _, err := p.sock.RecvBytes(0); err != nil {
 		t.Fatal(err)
@@ -295,7 +296,7 @@ func TestPublisherKilled(t *testing.T) {
 	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
 	zctx := newContext(t)
-	p := startPublisher(t, reserved(t), 1, 0, 2000, 0, false)
+	p := startPublisher(t, mooncaketest.Reserved(t), 1, 0, 2000, 0, false)
 	r := run(t, zctx, 2<<20, Options{Endpoint: p.endpoint})
 	r.collect(10 * time.Millisecond)
 	for life := uint64(1); life <= uint64(kills); life++ {
@@ -450,7 +451,7 @@ func TestStrangerWithoutHandshake(t *testing.T) {
 // The publisher comes later than the recorder.
 func TestPublisherComesLater(t *testing.T) {
 	zctx := newContext(t)
-	endpoint := reserved(t)
+	endpoint := mooncaketest.Reserved(t)
 	r := run(t, zctx, 1<<20, Options{Endpoint: endpoint})
 	r.collect(0)
 	eventually(t, "it is missed", func() bool { return strings.Contains(r.sub.Status().LastError, "cannot connect") })

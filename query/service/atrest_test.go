@@ -18,6 +18,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal/event"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
 	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/service"
 )
@@ -272,7 +273,7 @@ func TestAtRestWithoutItsEnd(t *testing.T) {
 	last, torn := w.j.Durable(), w.left()
 	w.some()
 	w.awaitHead()
-	w.must(datadir.WriteFile(torn, dataDir, "head", readFile(t, w.fs, w.fs.PathJoin(dataDir, "head"))))
+	w.must(datadir.WriteFile(torn, dataDir, "head", testkit.ReadFile(t, w.fs, w.fs.PathJoin(dataDir, "head"))))
 
 	questions := w.questions(w.rng, 60)
 	ask := func(e *query.Engine) string {
@@ -320,7 +321,7 @@ func TestAtRestHealsTheManifest(t *testing.T) {
 	}
 	name, _ := manifest()
 	path := fs.PathJoin(dataDir, "index", name)
-	w.must(datadir.WriteFile(fs, fs.PathDir(path), name, append(readFile(t, fs, path), 1)))
+	w.must(datadir.WriteFile(fs, fs.PathDir(path), name, append(testkit.ReadFile(t, fs, path), 1)))
 	a, err := service.OpenAtRest(t.Context(), dataDir, service.Options{FS: fs})
 	w.must(err)
 	w.must(a.Close())

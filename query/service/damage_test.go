@@ -19,6 +19,7 @@ import (
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/service"
 )
@@ -239,7 +240,7 @@ func (d *damaged) inflictOne(fs *vfs.MemFS, h harm) bool {
 		d.must(fs.Remove(h.path))
 		return true
 	}
-	content := readFile(d.t, fs, h.path)
+	content := testkit.ReadFile(d.t, fs, h.path)
 	changed := slices.Clone(content)
 	switch h.how {
 	case "flip":
@@ -417,7 +418,7 @@ func digest(t *testing.T, fs *vfs.MemFS) string {
 		for _, name := range names {
 			path := fs.PathJoin(dataDir, sub, name)
 			if info, err := fs.Stat(path); err == nil && !info.IsDir() {
-				fmt.Fprintf(out, "%s %s\n", path, readFile(t, fs, path))
+				fmt.Fprintf(out, "%s %s\n", path, testkit.ReadFile(t, fs, path))
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package service_test
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/reading"
 	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/internal/oracle"
 )
@@ -152,22 +152,8 @@ func (w *world) left() *vfs.MemFS {
 }
 
 func (w *world) head() uint64 {
-	b := readFile(w.t, w.fs, w.fs.PathJoin(dataDir, "head"))
+	b := testkit.ReadFile(w.t, w.fs, w.fs.PathJoin(dataDir, "head"))
 	return binary.BigEndian.Uint64(b[24:])
-}
-
-func readFile(t *testing.T, fs vfs.FS, path string) []byte {
-	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // some commits a few groups of both streams' records; false where there are no more.

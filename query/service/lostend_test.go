@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/service"
 )
@@ -34,7 +35,7 @@ func TestLostEndIsTold(t *testing.T) {
 			w.awaitHead()
 			end := w.j.Durable()
 			if c.head {
-				w.must(datadir.WriteFile(torn, dataDir, "head", readFile(t, w.fs, w.fs.PathJoin(dataDir, "head"))))
+				w.must(datadir.WriteFile(torn, dataDir, "head", testkit.ReadFile(t, w.fs, w.fs.PathJoin(dataDir, "head"))))
 			}
 			if c.index {
 				path := torn.PathJoin(dataDir, "index")

@@ -17,6 +17,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/backup"
 	"github.com/kvjournal/kvjournal/query/service"
@@ -37,10 +38,10 @@ func journalBytes(t *testing.T, fs vfs.FS) string {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(&out, "%s %s\n", name, readFile(t, fs, fs.PathJoin(dataDir, "journal", name)))
+		fmt.Fprintf(&out, "%s %s\n", name, testkit.ReadFile(t, fs, fs.PathJoin(dataDir, "journal", name)))
 	}
 	if _, err := fs.Stat(fs.PathJoin(dataDir, "head")); err == nil {
-		fmt.Fprintf(&out, "head %s\n", readFile(t, fs, fs.PathJoin(dataDir, "head")))
+		fmt.Fprintf(&out, "head %s\n", testkit.ReadFile(t, fs, fs.PathJoin(dataDir, "head")))
 	}
 	return out.String()
 }
@@ -103,7 +104,7 @@ func flipIndex(t *testing.T, fs *vfs.MemFS) {
 			largest = f
 		}
 	}
-	b := readFile(t, fs, fs.PathJoin(dir, largest.Name))
+	b := testkit.ReadFile(t, fs, fs.PathJoin(dir, largest.Name))
 	b[len(b)/3] ^= 1
 	if err := datadir.WriteFile(fs, dir, largest.Name, b); err != nil {
 		t.Fatal(err)
@@ -236,7 +237,7 @@ func TestHealAtRest(t *testing.T) {
 	last, damaged := w.j.Durable(), w.left()
 	w.some()
 	w.awaitHead()
-	w.must(datadir.WriteFile(damaged, dataDir, "head", readFile(t, w.fs, w.fs.PathJoin(dataDir, "head"))))
+	w.must(datadir.WriteFile(damaged, dataDir, "head", testkit.ReadFile(t, w.fs, w.fs.PathJoin(dataDir, "head"))))
 	moment := query.When{Kind: query.AtOffset, Offset: last}
 	ask := func(e *query.Engine) (string, error) {
 		out := ""
