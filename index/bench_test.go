@@ -15,7 +15,7 @@ const benchTime = 1_795_985_000_000 // ms
 // fill appends events of a cache's life to a fresh journal in dir, in batches of batchEvents.
 func fill(tb testing.TB, dir string, events, batchEvents int) *journal.Journal {
 	tb.Helper()
-	j, err := journal.Open(dir, nil, 0, journal.Options{})
+	j, err := journal.Open(dir, nil, journal.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -218,7 +218,7 @@ func TestPruneCrash(t *testing.T) {
 		after := dumpRows(t, x)
 		t.Logf("run %d: %d writes, %d crashes", run, writes, len(clones))
 		for i, left := range clones {
-			j, err := journal.Open(testDir, nil, 0, journal.Options{FS: left, NoSealer: true, MemTableSize: 1 << 20})
+			j, err := journal.Open(testDir, nil, journal.Options{FS: left, NoSealer: true, MemTableSize: 1 << 20})
 			if err != nil {
 				t.Fatalf("seed %d, crash %d: %v", seed+run, i, err)
 			}

@@ -81,7 +81,7 @@ func newWorldOn(t *testing.T, fs vfs.FS, seed uint64, sources int) *world {
 		t: t, fs: fs, rng: rand.New(rand.NewPCG(seed, 1)), now: testTime,
 		encoder: event.NewEncoder(event.EncodeOptions{ObjectKey: true, LegacyCompat: true}),
 	}
-	j, err := journal.Open(testDir, nil, 0, journal.Options{FS: w.fs, NoSealer: true, BlockRaw: 8 << 10, MemTableSize: 1 << 20})
+	j, err := journal.Open(testDir, nil, journal.Options{FS: w.fs, NoSealer: true, BlockRaw: 8 << 10, MemTableSize: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			recs := traffic(c.batch, min((b.N+c.batch-1)/c.batch, 200_000/c.batch))
 			dir := b.TempDir()
-			j, err := journal.Open(dir, nil, 0, journal.Options{FS: vfs.Default})
+			j, err := journal.Open(dir, nil, journal.Options{FS: vfs.Default})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -30,10 +30,9 @@ type Checked struct {
 }
 
 // Check reads all of the journal of a directory at rest, which the caller holds datadir.Share of: every file with its checksums, every
-// block and every message, the rows beside them in both directions, where each source stands, and the head file. knownTo is as
-// for Open. Each finding is given to report, in no order. The journal is returned open for reading, nil where it
+// block and every message, the rows beside them in both directions, where each source stands, and the head file. Each finding is given to report, in no order. The journal is returned open for reading, nil where it
 // cannot be opened; err is not nil only where the check itself could not go on. Memory does not grow with the journal.
-func Check(ctx context.Context, dir string, knownTo uint64, o Options, report func(Finding), progress func(done, total uint64)) (*Journal, Checked, error) {
+func Check(ctx context.Context, dir string, o Options, report func(Finding), progress func(done, total uint64)) (*Journal, Checked, error) {
 	o.ReadOnly = true
 	o = o.withDefaults()
 	c := &checker{dir: dir, o: o, report: report, sources: map[uint32]*checkedSource{}}
@@ -65,7 +64,7 @@ func Check(ctx context.Context, dir string, knownTo uint64, o Options, report fu
 		c.find(f)
 		return nil, c.Checked, c.checkFiles(ctx, files, nil)
 	}
-	err = c.checkOpen(ctx, j, files, knownTo)
+	err = c.checkOpen(ctx, j, files)
 	if err != nil {
 		return nil, c.Checked, errors.Join(err, j.Close())
 	}
@@ -112,7 +111,7 @@ func (c *checker) checkGate() {
 	}
 }
 
-func (c *checker) checkOpen(ctx context.Context, j *Journal, files []pebblefile.File, knownTo uint64) error {
+func (c *checker) checkOpen(ctx context.Context, j *Journal, files []pebblefile.File) error {
 	c.j = j
 	live, err := liveTables(j.db)
 	if err != nil {
@@ -130,7 +129,7 @@ func (c *checker) checkOpen(ctx context.Context, j *Journal, files []pebblefile.
 	if err := c.checkBlocks(ctx); err != nil {
 		return err
 	}
-	c.checkHead(knownTo)
+	c.checkHead()
 	if err := c.checkRows(ctx); err != nil {
 		return err
 	}
@@ -220,13 +219,13 @@ func (c *checker) lose(first, last uint64) {
 }
 
 // checkHead compares the head file and the index's offset with the journal.
-func (c *checker) checkHead(knownTo uint64) {
+func (c *checker) checkHead() {
 	last := c.j.Durable()
 	head, err := c.readHead()
 	if err != nil {
 		c.find(Finding{File: headFile, What: err.Error(), Next: NextNothing, Severity: Damage})
 	}
-	c.Known = max(last, head, knownTo, c.o.Indexed.To(c.j.id))
+	c.Known = max(last, head, c.o.Indexed.To(c.j.id))
 	if c.Known > last {
 		c.torn = true
 		c.find(Finding{Offset: last + 1, Last: c.Known, What: "acknowledged records are gone from the journal's end", Next: "the next recorder writes that down and marks what it puts in doubt; " + NextRepair})

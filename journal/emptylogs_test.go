@@ -42,7 +42,7 @@ func mustFlush(t *testing.T, j *Journal) {
 func wantLogs(t *testing.T, o Options) {
 	t.Helper()
 	o.ReadOnly = true
-	j, _, err := Check(context.Background(), testDir, 0, o, func(f Finding) {
+	j, _, err := Check(context.Background(), testDir, o, func(f Finding) {
 		if strings.HasSuffix(f.File, ".log") {
 			t.Errorf("found: %+v", f)
 		}

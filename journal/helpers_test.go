@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,12 +52,18 @@ func testOptions(fs vfs.FS) Options {
 
 func mustOpen(t testing.TB, o Options, knownTo uint64) *Journal {
 	t.Helper()
-	j, err := Open(testDir, nil, knownTo, o)
+	j, err := Open(testDir, nil, indexedTo(o, knownTo))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { j.Close() })
 	return j
+}
+
+// indexedTo is o with an index that has applied all up to an offset; 0: none.
+func indexedTo(o Options, offset uint64) Options {
+	o.Indexed = append(slices.Clone(o.Indexed), Claim{Offset: offset})
+	return o
 }
 
 func mustClose(t testing.TB, j *Journal) {

@@ -24,7 +24,7 @@ func TestHoleAt(t *testing.T) {
 	withoutBlocks(t, o, firsts[i], firsts[i+1])
 	repaired(t, o, 0)
 	end := m.last()
-	j, err := Open(repairedDir, nil, end+5, o)
+	j, err := Open(repairedDir, nil, indexedTo(o, end+5))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,7 +187,7 @@ const precheckBytes = 4 << 20
 
 // precheck opens the database for reading first where that is cheap or there is reason to: one that is open for writing removes the
 // tables that its manifest does not name, and with a damaged manifest these may be what is missing.
-func precheck(dir string, knownTo uint64, s *survey, o Options) error {
+func precheck(dir string, s *survey, o Options) error {
 	if s.count(pebblefile.Manifest) == 0 || s.manifest == nil && s.logBytes() > precheckBytes {
 		return nil
 	}
@@ -200,7 +200,7 @@ func precheck(dir string, knownTo uint64, s *survey, o Options) error {
 		return err
 	}
 	defer j.Close()
-	if j.hole == nil && j.known(knownTo) <= j.next-1 {
+	if j.hole == nil && j.known(nil) <= j.next-1 {
 		return nil
 	}
 	orphans, err := j.orphans(s)

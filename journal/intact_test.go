@@ -63,7 +63,7 @@ func refused(t *testing.T, o Options, what string) {
 	before := listing(t, o.FS)
 	for _, open := range []func() (*Journal, error){
 		func() (*Journal, error) { return OpenReadOnly(testDir, o) },
-		func() (*Journal, error) { return Open(testDir, nil, 0, o) },
+		func() (*Journal, error) { return Open(testDir, nil, o) },
 	} {
 		j, err := open()
 		if corrupt := (*CorruptError)(nil); !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "kvjournal repair") {
@@ -182,7 +182,7 @@ func manifestCuts(t *testing.T, o Options, m *model) {
 	for cut := size - 1; cut > 0; cut -= 3 {
 		o.FS = copied(t, whole)
 		changeFile(t, o.FS, manifest, func(b []byte) []byte { return b[:cut] })
-		j, err := Open(testDir, nil, 0, o)
+		j, err := Open(testDir, nil, o)
 		if err == nil {
 			checkAll(t, j, m.recs)
 			g := j.NewGroup()

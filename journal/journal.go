@@ -99,10 +99,10 @@ type commit struct {
 const outstanding = 2
 
 // Open opens the journal of dir for writing, making it where the directory is missing or empty. lock is the
-// directory's claim, which the journal releases at Close. knownTo is the newest offset that an index of this very journal has applied: if
-// it, Options.Indexed or the head file knows of offsets that the journal lacks, its tail was lost, and Open appends a TailLost record for
-// every source before it returns.
-func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, error) {
+// directory's claim, which the journal releases at Close. If Options.Indexed or
+// the head file knows of offsets that the journal lacks, its tail was lost, and Open appends a TailLost record for every source before it
+// returns.
+func Open(dir string, lock *datadir.Lock, o Options) (*Journal, error) {
 	o = o.withDefaults()
 	if o.ReadOnly {
 		return nil, ErrReadOnly
@@ -112,7 +112,7 @@ func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, 
 	}
 	s, err := examine(dir, o.FS.PathJoin(dir, folder), o)
 	if err == nil {
-		err = precheck(dir, knownTo, s, o)
+		err = precheck(dir, s, o)
 	}
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func Open(dir string, lock *datadir.Lock, knownTo uint64, o Options) (*Journal, 
 	}
 	j.syncing.Add(1)
 	go j.awaitSyncs()
-	if err := j.recoverTail(knownTo); err != nil {
+	if err := j.recoverTail(); err != nil {
 		j.Close()
 		return nil, err
 	}

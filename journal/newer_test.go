@@ -129,7 +129,7 @@ func TestNewerJournalDoesNotOpen(t *testing.T) {
 	mustClose(t, j)
 	put(blockKey(last+1), b.appendBlock(nil, mustCodec(t)))
 	for range 2 {
-		if _, err := Open(testDir, nil, 0, testOptions(fs)); !errors.Is(err, datadir.ErrNewer) {
+		if _, err := Open(testDir, nil, testOptions(fs)); !errors.Is(err, datadir.ErrNewer) {
 			t.Fatalf("a newer block is the newest: %v", err)
 		}
 		if _, err := OpenReadOnly(testDir, testOptions(fs)); !errors.Is(err, datadir.ErrNewer) {

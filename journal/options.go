@@ -37,7 +37,7 @@ type Options struct {
 	BlockRaw int
 	// HeadEvery is the longest time between a commit and the head file's telling of it. 0: 1 s.
 	HeadEvery time.Duration
-	// Indexed is what the index in the directory knows of the journal. It counts where it is of this one.
+	// Indexed is what lies beside the journal and may know of more of it: its index. It counts where it is of this journal.
 	Indexed Known
 	// NoSealer leaves small blocks as they are until Seal is called.
 	NoSealer bool

@@ -277,7 +277,7 @@ func TestBaselineDamage(t *testing.T) {
 		err := j.EachBaseline(context.Background(), func([]byte, []byte) error { return nil })
 		if name == "row is empty" {
 			mustClose(t, j)
-			_, err = Open(testDir, nil, 0, testOptions(fs))
+			_, err = Open(testDir, nil, testOptions(fs))
 		}
 		if !errors.As(err, &corrupt) {
 			t.Errorf("%s: %v", name, err)

@@ -83,7 +83,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Open(testDir, nil, 0, readOnly(vfs.NewMem())); !errors.Is(err, ErrReadOnly) {
+	if _, err := Open(testDir, nil, readOnly(vfs.NewMem())); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Open with ReadOnly: %v", err)
 	}
 }
@@ -162,7 +162,7 @@ func TestDirectoriesThatAreNoJournal(t *testing.T) {
 				r.Close()
 			}
 			check("reader", err, c.reader)
-			w, err := Open(testDir, nil, 0, testOptions(fs))
+			w, err := Open(testDir, nil, testOptions(fs))
 			if c.writer == nil {
 				if err != nil {
 					t.Fatal(err)

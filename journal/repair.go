@@ -52,8 +52,8 @@ type Repaired struct {
 const maxRanges = 1000
 
 // Repair writes into the new data directory to, which the caller has claimed, all of the journal in dir that can be read. Nothing in dir is
-// changed. knownTo is as for Open. Memory does not grow with the journal, but the holes in it are held.
-func Repair(ctx context.Context, dir, to string, knownTo uint64, o Options, progress func(done, total uint64)) (Repaired, error) {
+// changed. Memory does not grow with the journal, but the holes in it are held.
+func Repair(ctx context.Context, dir, to string, o Options, progress func(done, total uint64)) (Repaired, error) {
 	o = o.withDefaults()
 	r := &repairer{ctx: ctx, from: o.FS.PathJoin(dir, folder), dir: dir, o: o, progress: progress, beginning: 1, sources: map[uint32]*salvaged{}}
 	var err error
@@ -70,7 +70,7 @@ func Repair(ctx context.Context, dir, to string, knownTo uint64, o Options, prog
 	}
 	err = r.gather()
 	if err == nil {
-		err = r.survey(knownTo)
+		err = r.survey()
 	}
 	if err == nil {
 		err = r.write(to)

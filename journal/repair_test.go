@@ -16,7 +16,7 @@ import (
 // checked checks the journal and returns what was found.
 func checked(t *testing.T, o Options, dir string, knownTo uint64) (found []Finding, c Checked) {
 	t.Helper()
-	j, c, err := Check(t.Context(), dir, knownTo, o, func(f Finding) { found = append(found, f) }, nil)
+	j, c, err := Check(t.Context(), dir, indexedTo(o, knownTo), func(f Finding) { found = append(found, f) }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ const repairedDir = "/repaired"
 
 func repaired(t *testing.T, o Options, knownTo uint64) Repaired {
 	t.Helper()
-	r, err := Repair(t.Context(), testDir, repairedDir, knownTo, o, nil)
+	r, err := Repair(t.Context(), testDir, repairedDir, indexedTo(o, knownTo), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestRepairHoles(t *testing.T) {
 
 func mustOpenIn(t *testing.T, dir string, o Options) *Journal {
 	t.Helper()
-	j, err := Open(dir, nil, 0, o)
+	j, err := Open(dir, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}

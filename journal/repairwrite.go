@@ -12,7 +12,7 @@ import (
 )
 
 // survey reads the pile once: the holes, and what is known of each source.
-func (r *repairer) survey(knownTo uint64) error {
+func (r *repairer) survey() error {
 	if err := r.surveyRows(); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (r *repairer) survey(knownTo uint64) error {
 	} else {
 		h = head{}
 	}
-	r.known = max(r.Last, knownTo, h.offset)
+	r.known = max(r.Last, h.offset)
 	if r.hasID {
 		r.known = max(r.known, r.o.Indexed.To(r.id))
 	} else {
@@ -178,7 +178,7 @@ const repairGroup = 4 << 20
 func (r *repairer) write(to string) error {
 	o := r.o
 	o.NoSealer, o.ReadOnly, o.Cache = true, false, nil
-	j, err := Open(to, nil, 0, o)
+	j, err := Open(to, nil, o)
 	if err != nil {
 		return err
 	}

@@ -21,18 +21,18 @@ func (t Torn) Warn(log *slog.Logger) {
 }
 
 // known is the newest offset that the head file knows of, or an index.
-func (j *Journal) known(knownTo uint64) uint64 {
-	return max(knownTo, j.opts.Indexed.To(j.id), readHead(j.opts.FS, j.dir, j.id).offset)
+func (j *Journal) known(more Known) uint64 {
+	return max(more.To(j.id), j.opts.Indexed.To(j.id), readHead(j.opts.FS, j.dir, j.id).offset)
 }
 
 // Torn reports what is gone from the end of a journal that is open for reading, as far as the head file and an index know; torn is false where
 // nothing is.
 func (j *Journal) Torn(known Known) (t Torn, torn bool) {
-	return j.torn(j.Durable(), known.To(j.id))
+	return j.torn(j.Durable(), known)
 }
 
-func (j *Journal) torn(last, knownTo uint64) (t Torn, torn bool) {
-	known := j.known(knownTo)
+func (j *Journal) torn(last uint64, more Known) (t Torn, torn bool) {
+	known := j.known(more)
 	if known <= last {
 		return t, false
 	}
@@ -66,8 +66,8 @@ func silentFrom(source uint32, epoch uint64) []LostOf {
 
 // recoverTail compares what the head file and the index know with what the journal has, and writes down what is gone, for every source. Where
 // sources may be gone too, EnsureSource does so for those that come back.
-func (j *Journal) recoverTail(knownTo uint64) error {
-	t, torn := j.torn(j.next-1, knownTo)
+func (j *Journal) recoverTail() error {
+	t, torn := j.torn(j.next-1, nil)
 	if !torn {
 		return nil
 	}

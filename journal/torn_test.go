@@ -55,7 +55,7 @@ func TestTailLossOfTheMastersRow(t *testing.T) {
 	if ok, err := vfs.Clone(old, mem, path, path); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	r, err := Repair(t.Context(), testDir, "/repaired", 0, o, nil)
+	r, err := Repair(t.Context(), testDir, "/repaired", o, nil)
 	if err != nil || r.Lost != known-end {
 		t.Fatalf("repaired: %+v, %v", r, err)
 	}
@@ -152,7 +152,7 @@ func TestCutLogsKeepSources(t *testing.T) {
 		for cut := 0; cut < size; cut += 1 + rng.IntN(60) {
 			o.FS = copied(t, whole)
 			changeFile(t, o.FS, log, func(b []byte) []byte { return b[:cut] })
-			j, err := Open(testDir, nil, 0, o)
+			j, err := Open(testDir, nil, o)
 			if err != nil {
 				continue // it is found
 			}

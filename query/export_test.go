@@ -41,7 +41,7 @@ func importCapture(t *testing.T, records []capture.Record) *imported {
 		must(w.Write(r))
 	}
 	must(w.Close())
-	j, err := journal.Open("data", nil, 0, journal.Options{FS: fs, MemTableSize: 1 << 20, NoSealer: true})
+	j, err := journal.Open("data", nil, journal.Options{FS: fs, MemTableSize: 1 << 20, NoSealer: true})
 	must(err)
 	x, err := index.Open(j, true, index.Options{FS: fs, MemTableSize: 1 << 20})
 	must(err)

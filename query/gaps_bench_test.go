@@ -18,7 +18,7 @@ var manyLosses = flag.Int("gaps.losses", 100_000, "losses that BenchmarkGapsPage
 // lossy records losses of the publisher's queue, each with a poll behind it, and returns the offsets of the messages that showed them.
 func lossy(b *testing.B, n int) (*Engine, []uint64) {
 	b.Helper()
-	j, err := journal.Open(b.TempDir(), nil, 0, journal.Options{})
+	j, err := journal.Open(b.TempDir(), nil, journal.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

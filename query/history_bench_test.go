@@ -27,7 +27,7 @@ const (
 func hotEngine(b *testing.B) *Engine {
 	b.Helper()
 	dir := b.TempDir()
-	j, err := journal.Open(dir, nil, 0, journal.Options{})
+	j, err := journal.Open(dir, nil, journal.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

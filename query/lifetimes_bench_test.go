@@ -18,7 +18,7 @@ func benchCache(b *testing.B, events, batch, loseEvery int) *Engine {
 		}
 	}
 	dir := b.TempDir()
-	j, err := journal.Open(dir, nil, 0, journal.Options{})
+	j, err := journal.Open(dir, nil, journal.Options{})
 	must(err)
 	r := recordInto(b, j, "bench")
 	traffic := mooncaketest.NewTraffic(mooncaketest.StoreOptions{Seed: 1, Tenants: 3}, batch, 1_795_985_000_000)

@@ -13,7 +13,7 @@ import (
 // fillJournal appends events of a cache's life, 64 a message, to a fresh journal on disk.
 func fillJournal(b *testing.B, events int) *journal.Journal {
 	b.Helper()
-	j, err := journal.Open(b.TempDir(), nil, 0, journal.Options{})
+	j, err := journal.Open(b.TempDir(), nil, journal.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func newLookupWorld(b *testing.B) *lookupWorld {
 			b.Fatal(err)
 		}
 	}
-	j, err := journal.Open(b.TempDir(), nil, 0, journal.Options{})
+	j, err := journal.Open(b.TempDir(), nil, journal.Options{})
 	must(err)
 	b.Cleanup(func() { j.Close() })
 	r := recordInto(b, j, "bench")

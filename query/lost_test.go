@@ -21,7 +21,7 @@ func lostTail(t *testing.T) (s *several, end uint64) {
 	s.must(err)
 	end = s.j.Durable()
 	s.close()
-	s.j, err = journal.Open("data", nil, end+7, journal.Options{FS: s.fs, NoSealer: true})
+	s.j, err = journal.Open("data", nil, journal.Options{FS: s.fs, NoSealer: true, Indexed: journal.Known{{Offset: end + 7}}})
 	s.must(err)
 	s.x, err = index.Open(s.j, true, index.Options{FS: s.fs})
 	s.must(err)

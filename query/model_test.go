@@ -69,7 +69,7 @@ func (r *recorded) open() {
 	var err error
 	jo := r.journalOptions()
 	jo.Indexed = index.KnownTo(modelDir, r.indexOptions())
-	r.j, err = journal.Open(modelDir, nil, 0, jo)
+	r.j, err = journal.Open(modelDir, nil, jo)
 	r.must(err)
 	r.x, err = index.Open(r.j, true, r.indexOptions())
 	r.must(err)

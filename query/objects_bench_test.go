@@ -30,7 +30,7 @@ func pastEngine(b *testing.B) *Engine {
 	kept := filepath.Join(dir, "complete")
 	_, err := os.Stat(kept)
 	fresh := err != nil
-	j, err := journal.Open(dir, nil, 0, journal.Options{})
+	j, err := journal.Open(dir, nil, journal.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func BenchmarkObjectsCountRead(b *testing.B) {
 		}
 	}
 	n := *pastEvents
-	j, err := journal.Open(b.TempDir(), nil, 0, journal.Options{})
+	j, err := journal.Open(b.TempDir(), nil, journal.Options{})
 	must(err)
 	defer j.Close()
 	x, err := index.Open(j, true, index.Options{})

@@ -13,7 +13,7 @@ import (
 
 // Small blocks that are merged while they are read give each record once all the same.
 func TestEachRecordOnceWhileBlocksAreMerged(t *testing.T) {
-	j, err := journal.Open("data", nil, 0, journal.Options{FS: vfs.NewMem(), NoSealer: true})
+	j, err := journal.Open("data", nil, journal.Options{FS: vfs.NewMem(), NoSealer: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestTailLostInLogAndExport(t *testing.T) {
 	end := s.j.Durable()
 	s.close()
 	var err error
-	s.j, err = journal.Open("data", nil, end+7, journal.Options{FS: s.fs, NoSealer: true})
+	s.j, err = journal.Open("data", nil, journal.Options{FS: s.fs, NoSealer: true, Indexed: journal.Known{{Offset: end + 7}}})
 	s.must(err)
 	s.x, err = index.Open(s.j, true, index.Options{FS: s.fs})
 	s.must(err)

@@ -47,7 +47,7 @@ func (s *several) must(err error) {
 
 func (s *several) open() {
 	var err error
-	s.j, err = journal.Open("data", nil, 0, journal.Options{FS: s.fs, MemTableSize: 1 << 20, BlockRaw: 1 << (8 + s.rng.IntN(8)), NoSealer: true})
+	s.j, err = journal.Open("data", nil, journal.Options{FS: s.fs, MemTableSize: 1 << 20, BlockRaw: 1 << (8 + s.rng.IntN(8)), NoSealer: true})
 	s.must(err)
 	s.x, err = index.Open(s.j, true, index.Options{FS: s.fs, MemTableSize: 1 << 20})
 	s.must(err)

@@ -35,7 +35,7 @@ func openKV(dir string) (Journal, error) {
 
 // newKV opens the journal; indexed is what the index knows of it.
 func newKV(dir string, indexed journal.Known) (*kvJournal, error) {
-	j, err := journal.Open(dir, nil, 0, journal.Options{Indexed: indexed})
+	j, err := journal.Open(dir, nil, journal.Options{Indexed: indexed})
 	if err != nil {
 		return nil, err
 	}

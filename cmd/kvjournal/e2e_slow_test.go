@@ -53,7 +53,7 @@ func causeRecorderSlow(t *testing.T) (string, []query.GapOut) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := journal.Open(dir, lock, 0, journal.Options{FS: fs})
+	j, err := journal.Open(dir, lock, journal.Options{FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestReal(t *testing.T) {
 	}
 	defer server.Close()
 	fs := vfs.NewMem()
-	j, err := journal.Open(worldDir, nil, 0, journal.Options{FS: fs, NoSealer: true})
+	j, err := journal.Open(worldDir, nil, journal.Options{FS: fs, NoSealer: true})
 	if err != nil {
 		t.Fatal(err)
 	}

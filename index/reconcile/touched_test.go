@@ -25,7 +25,7 @@ func keyOf(i int) string {
 // What it costs to look for events of 100,000 of 1,000,000 objects, in the order of their keys.
 func BenchmarkTouched(b *testing.B) {
 	const n = 1_000_000
-	j, err := journal.Open(b.TempDir(), nil, 0, journal.Options{NoSealer: true})
+	j, err := journal.Open(b.TempDir(), nil, journal.Options{NoSealer: true})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func newWorld(t *testing.T) *world {
 	w.pass = func(d time.Duration) { w.now = w.now.Add(d) }
 	fs := vfs.NewMem()
 	var err error
-	if w.j, err = journal.Open(worldDir, nil, 0, journal.Options{FS: fs, NoSealer: true, MemTableSize: 1 << 20}); err != nil {
+	if w.j, err = journal.Open(worldDir, nil, journal.Options{FS: fs, NoSealer: true, MemTableSize: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	if w.x, err = index.Open(w.j, true, index.Options{FS: fs}); err != nil {

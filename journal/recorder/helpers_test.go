@@ -22,7 +22,7 @@ const (
 // openJournal opens the journal of testDir in fs, and closes it at the end of the test.
 func openJournal(t *testing.T, fs vfs.FS) *journal.Journal {
 	t.Helper()
-	j, err := journal.Open(testDir, nil, 0, journal.Options{FS: fs, NoSealer: true, MemTableSize: 1 << 20})
+	j, err := journal.Open(testDir, nil, journal.Options{FS: fs, NoSealer: true, MemTableSize: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestImportResumes(t *testing.T) {
 // attempt opens the journal for one call.
 func attempt(t *testing.T, fs vfs.FS, f func(*journal.Journal, journal.Source) bool) bool {
 	t.Helper()
-	j, err := journal.Open(testDir, nil, 0, journal.Options{FS: fs, NoSealer: true, MemTableSize: 1 << 20})
+	j, err := journal.Open(testDir, nil, journal.Options{FS: fs, NoSealer: true, MemTableSize: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ type worldStream struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 5)), fs: vfs.NewCrashableMem()}
 	var err error
-	w.j, err = journal.Open(dataDir, nil, 0, journal.Options{FS: w.fs, BlockRaw: 4 << 10, NoSealer: true, HeadEvery: time.Millisecond})
+	w.j, err = journal.Open(dataDir, nil, journal.Options{FS: w.fs, BlockRaw: 4 << 10, NoSealer: true, HeadEvery: time.Millisecond})
 	w.must(err)
 	w.x, err = index.Open(w.j, true, index.Options{FS: w.fs})
 	w.must(err)
@@ -107,7 +107,7 @@ func (w *world) prune(fs *vfs.MemFS) {
 			w.t.Fatal(ok, err)
 		}
 	}
-	j, err := journal.Open(dataDir, nil, 0, journal.Options{FS: fs, BlockRaw: 4 << 10, NoSealer: true})
+	j, err := journal.Open(dataDir, nil, journal.Options{FS: fs, BlockRaw: 4 << 10, NoSealer: true})
 	w.must(err)
 	x, err := index.Open(j, true, index.Options{FS: fs})
 	w.must(err)
@@ -245,7 +245,7 @@ func (w *world) questions(rng *rand.Rand, n int) []query.Question {
 // copied is what the records of a journal up to an offset answer, each as change makes it if that is not nil.
 func (w *world) copied(j *journal.Journal, last uint64, change func(h *journal.Header, frames [][]byte) [][]byte) *query.Engine {
 	fs := vfs.NewMem()
-	part, err := journal.Open(dataDir, nil, 0, journal.Options{FS: fs, NoSealer: true})
+	part, err := journal.Open(dataDir, nil, journal.Options{FS: fs, NoSealer: true})
 	w.must(err)
 	for _, s := range w.streams {
 		_, err := part.EnsureSource(s.source.Name, s.source.Endpoints, s.source.Masters)

@@ -84,10 +84,10 @@ func fill(ctx context.Context, dir, to string, o RepairOptions) (r journal.Repai
 	jo := journal.Options{FS: o.FS, Log: o.Log}
 	damaged := jo
 	damaged.Indexed = index.KnownTo(dir, index.Options{FS: o.FS})
-	if r, err = journal.Repair(ctx, dir, to, 0, damaged, o.Salvaging); err != nil {
+	if r, err = journal.Repair(ctx, dir, to, damaged, o.Salvaging); err != nil {
 		return r, err
 	}
-	j, err := journal.Open(to, nil, 0, jo)
+	j, err := journal.Open(to, nil, jo)
 	if err != nil {
 		return r, err
 	}

@@ -64,7 +64,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (v Verified, err e
 	io := index.Options{FS: o.FS}
 	jo := o.journal
 	jo.FS, jo.Indexed = o.FS, index.KnownTo(dir, io)
-	j, checked, err := journal.Check(ctx, dir, 0, jo, report, o.JournalProgress)
+	j, checked, err := journal.Check(ctx, dir, jo, report, o.JournalProgress)
 	v.Journal = checked
 	if err != nil {
 		return v, a.disturbed(err)

@@ -62,7 +62,7 @@ func openJournal(ctx context.Context, dir, who string, anew bool, o Options, jo 
 	}
 	cache := pebble.NewCache(journal.SharedCache)
 	jo.FS, jo.Log, jo.Cache, jo.Indexed = o.FS, o.Log, cache, index.KnownTo(dir, index.Options{FS: o.FS})
-	j, err := journal.Open(dir, lock, 0, jo)
+	j, err := journal.Open(dir, lock, jo)
 	if err == nil {
 		if err = index.Told(j, index.Options{FS: o.FS}); err != nil {
 			err = errors.Join(err, j.Close())

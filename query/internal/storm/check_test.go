@@ -22,7 +22,7 @@ import (
 func (r *run) left(fs vfs.FS, acked uint64, all []taken) (err error) {
 	jo := r.journalOptions(fs)
 	jo.Indexed = index.KnownTo(dir, r.indexOptions(fs))
-	j, err := journal.Open(dir, nil, 0, jo)
+	j, err := journal.Open(dir, nil, jo)
 	if err != nil {
 		return fmt.Errorf("the directory does not open: %w", err)
 	}

@@ -45,7 +45,7 @@ func TestClockSteps(t *testing.T) {
 // atTimes compares the answers at times of the publisher.
 func (r *run) atTimes(t *testing.T) (confirmed int) {
 	t.Helper()
-	j, err := journal.Open(dir, nil, 0, r.journalOptions(r.fs))
+	j, err := journal.Open(dir, nil, r.journalOptions(r.fs))
 	if err != nil {
 		t.Fatal(err)
 	}

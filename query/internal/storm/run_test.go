@@ -108,7 +108,7 @@ func (r *run) indexOptions(fs vfs.FS) index.Options {
 func (r *run) start() error {
 	jo := r.journalOptions(r.fs)
 	jo.Indexed = index.KnownTo(dir, r.indexOptions(r.fs))
-	j, err := journal.Open(dir, nil, 0, jo)
+	j, err := journal.Open(dir, nil, jo)
 	if err != nil {
 		return fmt.Errorf("opening: %w", err)
 	}
