@@ -2,6 +2,7 @@
 # make figures: the figures that the README gives, measured on this machine. About three minutes and 3 GB of disk.
 # Environment: SECONDS_FLAT (30), RATE (0: flat out; events/s), EVENTS (1000000, of the captures), PORT (5599).
 set -euo pipefail
+. "$(dirname "$0")/measured.sh"
 bin=$PWD/bin
 seconds=${SECONDS_FLAT:-30}
 events=${EVENTS:-1000000}
@@ -10,13 +11,10 @@ work=$(mktemp -d)
 recorder=
 trap '[ -z "$recorder" ] || kill -9 "$recorder" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-# field NAME: the first number of that name in the JSON on stdin.
-field() { grep -o "\"$1\":[0-9.]*" | head -n 1 | cut -d: -f2; }
-stats() { "$bin/kvjournal" stats --dir "$work/live" --output json; }
 now() { date +%s%N; }
 since() { echo $((($(now) - $1) / 1000000)); } # ms
 
-echo "machine: $(nproc) cores, $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(uname -sr), load $(cut -d' ' -f1 /proc/loadavg)"
+machine
 
 echo
 echo "== flat out: mooncakesim --rate ${RATE:-0} for $seconds s against record, default settings"
@@ -34,7 +32,7 @@ sent=$(field published_events <"$work/sim.json")
 took=$(field seconds <"$work/sim.json")
 echo "sent       $sent events in $took s, $(awk "BEGIN{printf \"%d\", $sent/$took}") events/s"
 echo "received   $received events, $(awk "BEGIN{printf \"%d\", $received/$took}") events/s, all durable: offset $(stats | field durable_offset)"
-echo "gaps       $("$bin/kvjournal" gaps --dir "$work/live" --output json | grep -o '"cause":"[a-z_]*"' | cut -d'"' -f4 | sort | uniq -c | awk '{printf "%s %s  ", $1, $2}')"
+echo "gaps       $("$bin/kvjournal" gaps --dir "$work/live" --output json | causes)"
 echo "index      $during % done when the last message came, caught up $caughtup ms later"
 echo "memory     $(($(grep VmHWM /proc/$recorder/status | tr -dc 0-9) / 1024)) MiB at most (resident), buffer, catch-up and questions included"
 echo "disk       journal $(stats | grep -o '"journal":{[^}]*}' | field bytes_per_event) B an event, index $(stats | grep -o '"index":{[^}]*}' | field bytes_per_event) B an event, raw $(stats | field raw_bytes_per_event) B"

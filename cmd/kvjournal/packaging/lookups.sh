@@ -3,6 +3,7 @@
 # wrk have the other cores. About two minutes.
 # Environment: RATE (50000 events/s), OBJECTS (100000), SECONDS_EACH (20), CONNECTIONS (16), PORT (5595; HTTP is on PORT + 1).
 set -euo pipefail
+. "$(dirname "$0")/measured.sh"
 bin=$PWD/bin
 objects=${OBJECTS:-100000}
 rate=${RATE:-50000}
@@ -16,11 +17,9 @@ trap 'kill -9 ${sim:-} ${recorder:-} 2>/dev/null || true; rm -rf "$work"' EXIT
 [ "$(nproc)" -ge 2 ] || { echo "two cores are needed: one is the recorder's" >&2; exit 1; }
 others=1-$(($(nproc) - 1))
 
-field() { grep -o "\"$1\":[0-9.]*" | head -n 1 | cut -d: -f2; }
-stats() { "$bin/kvjournal" stats --dir "$work/live" --output json; }
 cpu() { awk '{print $14 + $15}' "/proc/$recorder/stat"; } # in ticks of 10 ms
 
-echo "machine: $(nproc) cores, $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(uname -sr), load $(cut -d' ' -f1 /proc/loadavg)"
+machine
 taskset -c 0 "$bin/kvjournal" record --endpoint "$endpoint" --listen "$http" --dir "$work/live" 2>"$work/record.log" &
 recorder=$!
 until stats >/dev/null 2>&1; do sleep 0.1; done
@@ -31,7 +30,7 @@ until [ "$(stats | field objects_live)" -ge $((objects * 9 / 10)) ]; do sleep 1;
 grep -o '"object_key":"[^"]*"' "$work/objects" | cut -d'"' -f4 | grep -E '^[A-Za-z0-9._-]+$' >"$work/keys"
 echo "$(stats | field events) events recorded, $(wc -l <"$work/keys") objects will be asked for"
 
-# measured NAME SCRIPT: wrk with a script, and what was recorded meanwhile.
+# measured NAME SCRIPT CONNECTIONS: wrk with a script, and what was recorded meanwhile.
 measured() {
 	local events used begun=$SECONDS
 	events=$(stats | field events)
@@ -64,4 +63,4 @@ EOF
 measured "one object a request, $connections connections" "$work/one.lua" "$connections"
 measured "1,000 objects a request, one connection" "$work/many.lua" 1
 echo
-echo "gaps: $("$bin/kvjournal" gaps --no-objects --dir "$work/live" --output json | grep -o '"cause":"[a-z_]*"' | cut -d'"' -f4 | sort | uniq -c | awk '{printf "%s %s  ", $1, $2}')"
+echo "gaps: $("$bin/kvjournal" gaps --no-objects --dir "$work/live" --output json | causes)"

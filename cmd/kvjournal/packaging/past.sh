@@ -3,6 +3,7 @@
 # disk with the defaults. Environment: EVENTS (20000000), RATE (5000 events/s of publisher time), OBJECTS (2000000 live),
 # KEEP (a directory: used if it is there, else made and kept).
 set -euo pipefail
+. "$(dirname "$0")/measured.sh"
 bin=$PWD/bin
 events=${EVENTS:-20000000}
 rate=${RATE:-5000}
@@ -11,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 data=${KEEP:-$work/data}
 
-echo "machine: $(nproc) cores, $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(uname -sr), load $(cut -d' ' -f1 /proc/loadavg)"
+machine
 if [ ! -d "$data" ]; then
 	"$bin/mooncakesim" --capture "$work/day.kvcap" --events "$events" --rate "$rate" --objects "$objects" >/dev/null
 	"$bin/kvjournal" import --dir "$data" --source day "$work/day.kvcap" 2>/dev/null
