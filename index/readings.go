@@ -218,7 +218,7 @@ func (a *applier) ended(b *journal.Block, i int, h *journal.Header, s *SourceSta
 
 // silent flags an epoch of a source (R11).
 func (a *applier) silent(source uint32, epoch, offset uint64) error {
-	return a.batch.Set(offsetKey(keySilent, source, epoch), binary.AppendUvarint(nil, offset), nil)
+	return flag(a.batch, source, epoch, offset)
 }
 
 // Suspect flags the newest epoch of a source, and these, as a record does that tells that its master changes things without an event. It is
@@ -231,7 +231,7 @@ func (x *Index) Suspect(source uint32, epochs ...uint64) error {
 	}
 	s := x.a.source(source)
 	for _, epoch := range append([]uint64{max(s.Epoch, 1)}, epochs...) {
-		if err := x.db.Set(offsetKey(keySilent, source, epoch), binary.AppendUvarint(nil, s.Last.Offset), pebble.NoSync); err != nil {
+		if err := flag(x.db, source, epoch, s.Last.Offset); err != nil {
 			return err
 		}
 	}

@@ -78,10 +78,7 @@ const renewEvents = 200_000
 // Renew brings the index up to the journal's durable offset: it applies what is missing, or, where that is most of the journal and there is room
 // for it, computes all anew, which costs a third as much an event and leaves nothing to Settle. A *NoRoomError where there is no room for either.
 func (x *Index) Renew(ctx context.Context, progress func(applied uint64)) error {
-	x.writing.Lock()
-	has := x.a.points.total
-	x.writing.Unlock()
-	if mostlyMissing(has, x.j.Durables().Totals.Events, x.opts.renew) {
+	if has, all := x.progress(); mostlyMissing(has, all, x.opts.renew) {
 		if err := x.Rebuild(ctx, progress); !noRoom(err) {
 			return err
 		}

@@ -100,11 +100,15 @@ func spools(j *journal.Journal, o Options) (bool, error) {
 
 // Room returns a *NoRoomError where there is no room on the disk to bring the index up to its journal.
 func (x *Index) Room() error {
-	x.writing.Lock()
-	has := x.a.points.total
-	x.writing.Unlock()
-	all := x.j.Durables().Totals.Events
+	has, all := x.progress()
 	return roomFor(x.j, all-min(all, has), x.opts)
+}
+
+// progress is how many events the index has, of all that are durable in its journal.
+func (x *Index) progress() (has, all uint64) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	return x.a.points.total, x.j.Durables().Totals.Events
 }
 
 // roomFor returns a *NoRoomError where there is no room to bring an index up that lacks so many rows.

@@ -11,7 +11,7 @@ func (j *Journal) HoleAt(offset uint64) (h Hole, ok bool, err error) {
 	if j.readable(offset) != nil {
 		return Hole{}, false, nil
 	}
-	before, after, err := j.around(nil, offset)
+	before, after, err := j.around(offset)
 	if err != nil || before == offset || after == nil {
 		return Hole{}, false, err
 	}
@@ -33,7 +33,7 @@ func (j *Journal) Around(offset uint64) (before, after uint64, err error) {
 	if offset = max(offset, j.beginning()); offset > j.Durable() {
 		return j.Durable(), 0, nil
 	}
-	before, next, err := j.around(nil, offset)
+	before, next, err := j.around(offset)
 	if before < j.beginning() {
 		before = 0
 	}
@@ -47,8 +47,8 @@ func (j *Journal) Around(offset uint64) (before, after uint64, err error) {
 }
 
 // around returns the newest offset at or before one, and, where that is another, the block behind it, nil: none.
-func (j *Journal) around(b *Block, offset uint64) (before uint64, after *Block, err error) {
-	b, err = j.blockAt(b, offset)
+func (j *Journal) around(offset uint64) (before uint64, after *Block, err error) {
+	b, err := j.blockAt(nil, offset)
 	switch {
 	case errors.Is(err, ErrNotFound):
 	case err != nil:

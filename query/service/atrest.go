@@ -27,7 +27,6 @@ func (e *LiveError) Error() string { return "a writer runs on this directory: " 
 type AtRest struct {
 	query.Engine
 	fs   vfs.FS
-	dir  string
 	lock *datadir.Lock
 }
 
@@ -61,8 +60,7 @@ func openAtRest(ctx context.Context, dir string, o Options, anew bool) (*AtRest,
 	if err := datadir.Check(o.FS, dir); err != nil {
 		return nil, err
 	}
-	a := &AtRest{fs: o.FS, dir: dir}
-	a.Dir = dir
+	a := &AtRest{Engine: query.Engine{Dir: dir}, fs: o.FS}
 	if err := a.share(ctx); err != nil {
 		return nil, err
 	}
@@ -82,7 +80,7 @@ func openAtRest(ctx context.Context, dir string, o Options, anew bool) (*AtRest,
 			return nil, a.failed(err)
 		} else if anew {
 			o.Log.Warn("the index is computed anew in memory, for this question alone; `kvjournal rebuild` does it for good", "reason", err.Error())
-		} else if room := (*index.NoRoomError)(nil); errors.As(err, &room) && o.Log != nil {
+		} else if room := (*index.NoRoomError)(nil); errors.As(err, &room) {
 			o.Log.Warn("the index is brought up in memory, for this question alone", "reason", err.Error())
 		}
 		if err := a.share(ctx); err != nil {
@@ -100,7 +98,7 @@ func openAtRest(ctx context.Context, dir string, o Options, anew bool) (*AtRest,
 
 // share takes the reader's lock and sees whether a writer is there.
 func (a *AtRest) share(ctx context.Context) error {
-	lock, err := datadir.Share(ctx, a.fs, a.dir)
+	lock, err := datadir.Share(ctx, a.fs, a.Dir)
 	if err != nil {
 		return err
 	}
@@ -115,7 +113,7 @@ func (a *AtRest) share(ctx context.Context) error {
 // Undisturbed returns a *LiveError if a writer has claimed the directory. Call it after reading and before
 // printing: what was read meanwhile may be torn.
 func (a *AtRest) Undisturbed() error {
-	if who, claimed := datadir.Claimed(a.fs, a.dir); claimed {
+	if who, claimed := datadir.Claimed(a.fs, a.Dir); claimed {
 		return &LiveError{who}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/backup"
 )
 
@@ -45,7 +46,7 @@ func whileShared(ctx context.Context, dir string, o *backup.Options, f func(*AtR
 	if err := datadir.Check(o.FS, dir); err != nil {
 		return err
 	}
-	a := &AtRest{fs: o.FS, dir: dir}
+	a := &AtRest{Engine: query.Engine{Dir: dir}, fs: o.FS}
 	if err := a.share(ctx); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (d *restedDir) release() {
 func (a *AtRest) stamp() string {
 	s := ""
 	for _, name := range []string{"head", "journal", "index"} {
-		if info, err := a.fs.Stat(a.fs.PathJoin(a.dir, name)); err == nil {
+		if info, err := a.fs.Stat(a.fs.PathJoin(a.Dir, name)); err == nil {
 			s += fmt.Sprintln(name, info.ModTime().UnixNano(), info.Size())
 		}
 	}
@@ -121,6 +121,6 @@ func (d *restedDir) Metrics() http.Handler { return d.metrics.handler }
 // figures tells what is known of a directory at rest.
 func (d *restedDir) figures(f *figures) {
 	f.yes("index_open", true)
-	diskFigures(f, d.a.fs, d.a.dir)
+	diskFigures(f, d.a.fs, d.a.Dir)
 	storeFigures(f, d.a.Journal, d.a.Index)
 }

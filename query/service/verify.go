@@ -11,6 +11,7 @@ import (
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/query"
 )
 
 // Verified sums a verification up.
@@ -45,7 +46,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (v Verified, err e
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	a := &AtRest{fs: o.FS, dir: dir}
+	a := &AtRest{Engine: query.Engine{Dir: dir}, fs: o.FS}
 	if _, err := o.FS.Stat(dir); err != nil {
 		return v, datadir.Check(o.FS, dir)
 	}
