@@ -34,6 +34,8 @@ const (
 type applier struct {
 	db      *pebble.DB
 	fresh   *fresh // nil: nobody asks
+	hot     *hot   // nil: nothing is kept of objects
+	touched touched
 	batch   *pebble.Batch
 	events  int // not committed yet; a record without events counts as one
 	rows    *eventRows
@@ -252,6 +254,11 @@ func (a *applier) cleared(sc *scope, e *Evidence, keyed bool, received int64) er
 	if err := a.rows.flush(a.batch); err != nil { // the rows before the clear must lie below the deletion
 		return err
 	}
+	for _, row := range a.rows.newest {
+		object, _, _ := a.rows.cut(row)
+		a.touch(object)
+	}
+	a.rows.reset()
 	sc.live, sc.lastClear = false, received
 	from := append([]byte{keyLive}, sc.prefix...)
 	to := append([]byte(nil), from...)
@@ -330,10 +337,15 @@ func (a *applier) write(offset uint64) error {
 	if a.fresh == nil {
 		return a.db.Apply(a.batch, pebble.NoSync)
 	}
-	a.fresh.begin()
+	next := a.fresh.begin()
 	defer a.fresh.end()
-	a.rows.touched.forget()
+	if a.hot != nil {
+		a.hot.write(&a.touched, a.rows, next)
+	}
 	if err := a.db.Apply(a.batch, pebble.NoSync); err != nil {
+		if a.hot != nil {
+			a.hot.reset()
+		}
 		return err
 	}
 	at := sourcesAt{a.db, offset, make(map[uint32]*SourceState, len(a.sources))}
@@ -369,9 +381,18 @@ func (a *applier) commit(offset uint64) error {
 		return err
 	}
 	a.batch = a.db.NewBatch()
+	a.rows.reset()
+	a.touched.reset()
 	a.events = 0
 	clear(a.changed)
 	return nil
+}
+
+// touch says of an object, its scope first, that its history is changed by a row that is in the batch already.
+func (a *applier) touch(object []byte) {
+	if a.hot != nil {
+		a.touched.add(object)
+	}
 }
 
 // flushRows writes the rows of the events, or hands them on.

@@ -22,7 +22,7 @@ type eventRows struct {
 	numbers map[*scope]uint32
 	recent  uint32 // the scope of the row added last
 
-	touched touched // by the rows since the last commit
+	newest []uint32 // of those written last, the newest row of each object and medium
 }
 
 // eventRow is one event. Its history key is arena[key:value], arena[object:value] of it being the position; its value, the
@@ -48,7 +48,6 @@ func (r *eventRows) begin(sc *scope, key, medium []byte, e *Evidence) eventRow {
 	b := append(append(r.arena, keyHistory), sc.prefix...)
 	text := len(b)
 	b = appendObject(b, key)
-	r.touched.add(b[row.key+1:])
 	b = appendMedium(b, medium)
 	row.object = len(b)
 	b = appendPosition(b, e.Position)
@@ -112,8 +111,22 @@ func (r *eventRows) evidence(i uint32) []byte { return r.arena[r.rows[i].value:r
 // object is what row i's live key has behind its first byte.
 func (r *eventRows) object(i uint32) []byte { return r.arena[r.rows[i].key+1 : r.rows[i].object] }
 
-// flush writes all rows to the batch and forgets them.
+// cut is row i's object, its scope first, how long that is, and its medium.
+func (r *eventRows) cut(i uint32) (object []byte, scope int, medium []byte) {
+	scope = len(r.scopes[r.rows[i].scope].prefix)
+	b := r.object(i)
+	end := scope + objectEnd(b[scope:])
+	return b[:end], scope, b[end:]
+}
+
+// position is where row i's event stands.
+func (r *eventRows) position(i uint32) (Position, bool) {
+	return cutPosition(r.arena[r.rows[i].object:r.rows[i].value])
+}
+
+// flush writes all rows to the batch. They stay, for hot, until reset.
 func (r *eventRows) flush(batch *pebble.Batch) error {
+	r.newest = r.newest[:0]
 	r.sort()
 	for _, o := range r.order {
 		if err := batch.Set(r.historyKey(o.row), r.evidence(o.row), nil); err != nil {
@@ -125,16 +138,16 @@ func (r *eventRows) flush(batch *pebble.Batch) error {
 		if i > 0 && bytes.Equal(r.object(o.row), r.object(r.order[i-1].row)) {
 			continue
 		}
-		if err := r.live(batch, &r.rows[o.row]); err != nil {
+		r.newest = append(r.newest, o.row)
+		if err := r.live(batch, o.row); err != nil {
 			return err
 		}
 	}
-	r.reset()
 	return nil
 }
 
 func (r *eventRows) reset() {
-	r.rows, r.arena = r.rows[:0], r.arena[:0]
+	r.rows, r.arena, r.newest = r.rows[:0], r.arena[:0], r.newest[:0]
 	if cap(r.arena) > 2*max(batchBytes, runBytes) {
 		r.arena = nil // one message made it so large
 	}
@@ -143,12 +156,13 @@ func (r *eventRows) reset() {
 	clear(r.numbers)
 }
 
-// live writes the live row of a history row, and overwrites the key of that.
-func (r *eventRows) live(batch *pebble.Batch, row *eventRow) error {
-	p, ok := cutPosition(r.arena[row.object:row.value])
+// live writes the live row of history row i, and overwrites the keyspace of that.
+func (r *eventRows) live(batch *pebble.Batch, i uint32) error {
+	p, ok := r.position(i)
 	if !ok {
 		return errEvidence
 	}
+	row := &r.rows[i]
 	key := r.arena[row.key:row.object]
 	key[0] = keyLive
 	if r.arena[row.value]&evStored == 0 {

@@ -34,13 +34,16 @@ type sourcesAt struct {
 	states  map[uint32]*SourceState // never changed
 }
 
-// begin takes the newest state away: what is opened from now on is not kept before end.
-func (f *fresh) begin() {
+// begin takes the newest state away: what is opened from now on is not kept before end. It returns the number that the next state which is kept
+// will have: none gets it before end.
+func (f *fresh) begin() (next uint64) {
 	f.mu.Lock()
 	f.writers++
 	f.writes++
+	next = f.kept + 1
 	f.mu.Unlock()
 	f.drop()
+	return next
 }
 
 func (f *fresh) end() {

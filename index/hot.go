@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/maphash"
 	"sync"
@@ -9,8 +10,8 @@ import (
 	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
-// hot keeps, for objects that were asked for, the newest event on each medium: what View.Media reads of the history. It is bounded, and
-// filled by those who ask.
+// hot keeps, for objects that were asked for, the newest event on each medium: what View.Media reads of the history, also that there is none. It
+// is bounded, filled by those who ask, and kept up by what is written: an object that changes all the time is found like any other.
 //
 // # Why it never answers with what was
 //
@@ -18,16 +19,18 @@ import (
 // if no write between the two changed the object's history.
 //
 //   - S is not newer than V: its number is not above V's. An entry that a newer state made is passed over.
-//   - A write names the objects whose history it changes, and they are forgotten (touch), before its rows can be seen, and behind fresh.begin.
-//     So when V sees its rows, what older states had made of these objects is gone.
+//   - A write brings what is kept of the objects that it is about up to what its rows say (carry), or forgets them, before its rows can be seen,
+//     and behind fresh.begin. What it brings up has the number of the next state: a view that may have been opened before the write's end passes
+//     it over, and until that end no state gets that number. So when V sees the rows, nothing is left of what older states had made of these objects.
 //   - Nothing is put back behind that: keep takes only what comes from the state that stands in fresh.now, with the shard locked. While a write
-//     is under way none stands there; and if keep found S there before the write began, touch waits for the shard, and then forgets the object.
-//   - While nobody asks, writes name nothing: used is set before keep looks at fresh.now, and a write looks at used behind fresh.begin, so one of
-//     the two sees the other. Events that were taken up unnamed before that make the write forget all.
+//     is under way none stands there; and if keep found S there before the write began, carry waits for the shard, and then finds the object.
+//   - While nobody asks, a write looks at no object: used is set before keep looks at fresh.now, and a write looks at used behind fresh.begin, so one
+//     of the two sees the other.
+//   - A write that fails forgets all.
 //
-// Rows that are deleted (a prune) may be of any object: all is forgotten before each deletion. With another database (a rebuild) it begins
-// empty. A clear, a mark, a reading and its exceptions change no row of an object's history: they are read, and compared, for each question.
-// A reading's corrections are events of objects, and named as such, whatever their position.
+// An event is the newest of its object and medium if its position is: a reading's corrections, which lie behind newer events, change nothing
+// then. Rows that are deleted (a prune) may be of any object: all is forgotten before each deletion. With another database (a rebuild) it
+// begins empty. A clear, a mark, a reading and its exceptions change no row of an object's history: they are read, and compared, for each question.
 //
 // A view at a past moment may take an entry whose events all lie at or before the moment: they are the newest there too.
 //
@@ -52,6 +55,8 @@ type hot struct {
 
 const (
 	hotShards = 64
+	// hotFill stands behind the last medium of an entry that was written over a longer one. No medium begins so.
+	hotFill = 0
 	// maxHot bounds an entry: objects with long keys or many media are read each time.
 	maxHot = 1 << 10
 )
@@ -84,21 +89,32 @@ func (h *hot) media(dst []Medium, hash uint64, key []byte, scope int, number uin
 		return dst, false
 	}
 	first := len(dst) - 2
-	for len(c.B) > 0 {
-		n := mediumEnd(c.B)
-		medium := c.B[:n]
-		c.B = c.B[n:]
-		p := Position{c.Uvarint(), uint32(c.Uvarint())}
+	for {
+		medium, p, rest := cutHot(c)
+		if medium == nil {
+			break
+		}
 		if at.Before(p) {
 			clear(dst[first:])
 			return append(dst[:first], Medium{Name: "cpu"}, Medium{Name: "disk"}), false
 		}
 		var e Evidence
-		e, c = cutEvidence(c.B, p)
+		e, c = cutEvidence(rest.B, p)
 		dst = putMedium(dst, first, medium, e)
 	}
 	s.hit(begins)
 	return dst, true
+}
+
+// cutHot reads the medium that c stands at, nil where there is none more, and its position; the evidence follows.
+func cutHot(c varint.Cursor) (medium []byte, p Position, rest varint.Cursor) {
+	if len(c.B) == 0 || c.B[0] == hotFill {
+		return nil, p, c
+	}
+	n := mediumEnd(c.B)
+	medium, c.B = c.B[:n], c.B[n:]
+	p = Position{c.Uvarint(), uint32(c.Uvarint())}
+	return medium, p, c
 }
 
 // sameObject reports whether c stands at the name of the object with that key, and moves it behind. A name is the number of its scope, 0: the
@@ -115,7 +131,7 @@ func sameObject(c *varint.Cursor, key []byte, scope int, named uint64) bool {
 
 // keep keeps an object's newest events as they are in a state; the first two media are cpu and disk. key and scope as in media. The entry
 // is the number of the state, the object's name, and of each medium that has an event its bytes as in keys, the position, and the evidence
-// without its group.
+// without its group; hotFill follows where it was written over a longer one.
 func (h *hot) keep(hash uint64, key []byte, scope int, media []Medium, of *state) {
 	var room [512]byte
 	b := binary.AppendUvarint(room[:hotHead], of.number)
@@ -143,14 +159,64 @@ func (h *hot) keep(hash uint64, key []byte, scope int, media []Medium, of *state
 	}
 }
 
-// forget forgets the objects with these hashes.
-func (h *hot) forget(hashes []uint64) {
-	for _, hash := range hashes {
-		s, tag := h.ring(hash)
-		s.mu.Lock()
-		s.remove(tag)
-		s.mu.Unlock()
+// carry brings what is kept of an object up to an event that a write is about to make seen: key and scope as in media, the medium as in keys,
+// the evidence as in rows. next is the number that the next state will have.
+func (h *hot) carry(key []byte, scope int, medium []byte, p Position, evidence []byte, next uint64) {
+	s, tag := h.ring(h.hash(key))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry, begins, ok := s.get(tag)
+	if !ok {
+		return
 	}
+	c := varint.Cursor{B: entry}
+	c.Uvarint()
+	name := c.B
+	if !sameObject(&c, key, scope, h.scopes.number(key[:scope])) {
+		return // events of the object that has the tag will come by themselves
+	}
+	var room [hotHead + maxHot]byte
+	b := binary.AppendUvarint(room[:hotHead], next)
+	b = append(b, name[:len(name)-len(c.B)]...)
+	placed := false // the media stand in the order of their bytes
+	place := func() {
+		_, group := cutEvidence(evidence, p)
+		b = appendLive(append(b, medium...), p)
+		b = append(b, evidence[:len(evidence)-len(group.B)]...)
+		placed = true
+	}
+	for {
+		m, had, rest := cutHot(c)
+		if m == nil {
+			break
+		}
+		_, end := cutEvidence(rest.B, had)
+		order := bytes.Compare(m, medium)
+		if order > 0 && !placed {
+			place()
+		}
+		if order != 0 || p.Before(had) {
+			b = append(b, c.B[:len(c.B)-len(end.B)]...)
+			placed = placed || order == 0
+		}
+		c = end
+	}
+	if !placed {
+		place()
+	}
+	if len(b) > min(maxHot, h.size/4) {
+		s.remove(tag)
+		return
+	}
+	s.replace(tag, begins, b, h.size)
+}
+
+// forget forgets an object.
+func (h *hot) forget(key []byte) {
+	s, tag := h.ring(h.hash(key))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(tag)
 }
 
 // reset forgets all.
@@ -205,32 +271,34 @@ func (s *hotScopes) add(name []byte) uint64 {
 	return uint64(len(names))
 }
 
-// touched names the objects whose history a write changes.
+// touched are objects whose history a write changes, which are forgotten: those of rows that went into the batch before the last ones. The objects
+// of the last rows are carried.
 type touched struct {
-	hot     *hot // nil: nothing is kept
-	hashes  []uint64
-	unnamed bool // events were taken up while nobody asked
+	keys []byte // scope · object, one behind the other
+	ends []int
 }
 
-// add names an object: scope · object.
 func (t *touched) add(key []byte) {
-	switch {
-	case t.hot == nil:
-	case !t.hot.used.Load():
-		t.unnamed = true
-	default:
-		t.hashes = append(t.hashes, t.hot.hash(key))
-	}
+	t.keys = append(t.keys, key...)
+	t.ends = append(t.ends, len(t.keys))
 }
 
-// forget forgets the objects, behind fresh.begin and before the write.
-func (t *touched) forget() {
-	if t.hot != nil && t.hot.used.Load() {
-		if t.unnamed {
-			t.hot.reset()
-		} else {
-			t.hot.forget(t.hashes)
+func (t *touched) reset() { t.keys, t.ends = t.keys[:0], t.ends[:0] }
+
+// write brings what is kept up to what a write is about to make seen. It comes behind fresh.begin, which told next, and before the write.
+func (h *hot) write(t *touched, rows *eventRows, next uint64) {
+	if !h.used.Load() {
+		return
+	}
+	begin := 0
+	for _, end := range t.ends {
+		h.forget(t.keys[begin:end])
+		begin = end
+	}
+	for _, row := range rows.newest {
+		object, scope, medium := rows.cut(row)
+		if p, ok := rows.position(row); ok {
+			h.carry(object, scope, medium, p, rows.evidence(row), next)
 		}
 	}
-	t.hashes, t.unnamed = t.hashes[:0], false
 }

@@ -130,9 +130,9 @@ func TestHotBesideWrites(t *testing.T) {
 	}
 }
 
-// TestHotIsForgotten: an object is kept once it was asked for, until an event of it, and only of it, is applied; an older view takes nothing
-// that a newer one made; and a view that is not of the newest state keeps nothing.
-func TestHotIsForgotten(t *testing.T) {
+// TestHotIsCarried: an object is kept once it was asked for, also one that never was; an event of it brings up what is kept for views behind the
+// write, and older ones take nothing of it; a view that is not of the newest state keeps nothing; a reading's correction has its object forgotten.
+func TestHotIsCarried(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	w.script(w.stored("a"), w.stored("b"))
 	x := w.openIndex(testOptions(vfs.NewMem()))
@@ -155,19 +155,30 @@ func TestHotIsForgotten(t *testing.T) {
 	old := view(t, x)
 	expect(old, false, false)
 	expect(old, true, true)
-	for range 2 {
-		if kept(old, "never") {
-			t.Fatal("an object that never was is kept")
-		}
+	if kept(old, "never") || !kept(old, "never") {
+		t.Fatal("of an object that never was it is not kept that there is none, or before it was asked for")
 	}
-	w.script(w.stored("a"))
+	w.script(w.stored("a"), w.stored("never"))
 	upTo(t, x, uint64(len(w.records)))
 	v := view(t, x) // nothing rebuilds the index meanwhile
 	expect(old, false, true)
 	expect(old, false, true) // it is not of the newest state
+	expect(v, true, true)
+	if !kept(v, "never") {
+		t.Fatal("the first event of an object did not bring up that there was none")
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := w.begun()
+	w.script(w.stored("b"))
+	upTo(t, x, uint64(len(w.records)))
+	w.ended(h, h, 0, reading.Entry{What: reading.Present, Key: []byte("a"), Medium: []byte("disk")})
+	upTo(t, x, uint64(len(w.records)))
+	v = view(t, x)
+	expect(old, false, false)
 	expect(v, false, true)
 	expect(v, true, true)
-	expect(old, false, true) // what v made of a is newer
 	if err := errors.Join(old.Close(), v.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -177,6 +188,39 @@ func TestHotIsForgotten(t *testing.T) {
 	v = view(t, x)
 	defer v.Close()
 	expect(v, false, false)
+}
+
+// TestHotCarriesToTheNext: what a write brought up is of the state that comes behind it, whatever moment is asked for; media stay in the order of
+// their bytes, and an event behind a newer one changes nothing.
+func TestHotCarriesToTheNext(t *testing.T) {
+	h, s := newTestHot(64 << 10 * 4)
+	h.test(t, 1, s)
+	key, scope := []byte("ofofobject-1"), h.scope
+	evidence := func(seq uint64) []byte { return appendEvidence(nil, &Evidence{Stored: true, Epoch: 1, Seq: seq}) }
+	for _, e := range []struct {
+		medium []byte
+		at     Position
+	}{{appendMedium(nil, []byte("nvme")), Position{7, 1}}, {[]byte{mediumDisk}, Position{8, 1}}, {[]byte{mediumDisk}, Position{5, 1}}, {appendMedium(nil, []byte("gpu")), Position{9, 1}}} {
+		h.carry(key, scope, e.medium, e.at, evidence(e.at.Offset), 2)
+	}
+	ask := func(number uint64) (names []string, offsets []uint64, hit bool) {
+		media, hit := h.media([]Medium{{Name: "cpu"}, {Name: "disk"}}, h.hash(key), key, scope, number, Behind(1<<40))
+		for _, m := range media {
+			names, offsets = append(names, m.Name), append(offsets, m.Newest.Position.Offset)
+		}
+		return names, offsets, hit
+	}
+	if _, _, hit := ask(1); hit {
+		t.Error("a view from before the write took what the write brought up")
+	}
+	names, offsets, hit := ask(2)
+	if !hit || !slices.Equal(names, []string{"cpu", "disk", "gpu", "nvme"}) || !slices.Equal(offsets, []uint64{1, 8, 9, 7}) {
+		t.Errorf("kept: %v, %v at %v", hit, names, offsets)
+	}
+	h.carry([]byte("ofofobject-2"), scope, []byte{mediumCPU}, Position{9, 1}, evidence(9), 2)
+	if _, hit := h.media([]Medium{{}, {}}, h.hash([]byte("ofofobject-2")), []byte("ofofobject-2"), scope, 2, Behind(1<<40)); hit {
+		t.Error("a write put in an object of which nothing was kept")
+	}
 }
 
 // TestHotIsBounded: however many objects are asked for, no more bytes are kept than was said; what is asked for again stays; and a set that

@@ -92,6 +92,19 @@ func (r *hotRing) put(tag uint32, entry []byte, size int) {
 	r.write = end
 }
 
+// replace puts an entry in the place of the one of that tag, which begins there: over it where it fits.
+func (r *hotRing) replace(tag uint32, at int, entry []byte, size int) {
+	asked := r.head(at)&hotAsked != 0
+	if n := r.length(at); len(entry) <= n {
+		clear(r.bytes[at+copy(r.bytes[at+hotHead:at+n], entry[hotHead:])+hotHead : at+n])
+		return
+	}
+	r.put(tag, entry, size)
+	if i, ok := r.find(tag); ok && asked {
+		r.hit(r.at(i))
+	}
+}
+
 // fits reports whether an entry of n bytes can be written now. It makes the table larger where that is needed and there is room.
 func (r *hotRing) fits(n, size int) bool {
 	if (r.count+1)*4 > len(r.places)*3 {

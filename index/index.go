@@ -97,7 +97,7 @@ func (x *Index) use(db *pebble.DB, a *applier) {
 // applyWith has records be applied by a.
 func (x *Index) applyWith(a *applier) {
 	x.a = a
-	a.fresh, a.rows.touched.hot = &x.fresh, x.hot
+	a.fresh, a.hot = &x.fresh, x.hot
 }
 
 // Generation counts how often the index was exchanged for one computed anew.

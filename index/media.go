@@ -72,7 +72,7 @@ func (v *View) newestOfSource(source uint32) Position {
 }
 
 // newestRows adds to the media at the end of dst, cpu and disk, what the history has at or before a position of the object that v.key ends
-// behind. With present nothing, or little, is expected to be newer; then all tells that the object has events, and none that is newer.
+// behind. With present nothing, or little, is expected to be newer; then all tells that none is newer.
 func (v *View) newestRows(dst []Medium, at Position, present bool) (_ []Medium, all bool, err error) {
 	it := v.history
 	if it == nil {
@@ -127,7 +127,7 @@ func (v *View) newestRows(dst []Medium, at Position, present bool) (_ []Medium, 
 		}
 		ok = it.Next()
 	}
-	return dst, all && len(v.medium) > 0, it.Error()
+	return dst, all, it.Error()
 }
 
 // putMedium sets the newest event of a medium, named as in keys, in the list that begins with cpu and disk at first.

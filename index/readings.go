@@ -135,7 +135,7 @@ func (a *applier) correct(s *SourceState, it *pebble.Iterator, sc *scope, e *rea
 		return nil
 	}
 	k := appendObject(append(append(a.key[:0], keyHistory), sc.prefix...), e.Key)
-	a.rows.touched.add(k[1:])
+	a.touch(k[1:])
 	k = appendMedium(k, e.Medium)
 	medium := len(k)
 	k = appendPosition(k, evidence.Position)
