@@ -36,7 +36,7 @@ type applier struct {
 	fresh   *fresh // nil: nobody asks
 	hot     *hot   // nil: nothing is kept of objects
 	touched touched
-	batch   *pebble.Batch
+	batch   noted
 	events  int // not committed yet; a record without events counts as one
 	rows    *eventRows
 	bulk    *bulk // takes the rows and gives back empty ones; nil: they go into the batch
@@ -80,7 +80,7 @@ func newApplier(db *pebble.DB, o Options) (*applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.horizon, a.batch = base.Offset, db.NewBatch()
+	a.horizon, a.batch = base.Offset, noted{Batch: db.NewBatch()}
 	return a, nil
 }
 
@@ -251,7 +251,7 @@ func (a *applier) cleared(sc *scope, e *Evidence, keyed bool, received int64) er
 		}
 		return nil
 	}
-	if err := a.rows.flush(a.batch); err != nil { // the rows before the clear must lie below the deletion
+	if err := a.rows.flush(a.batch.Batch); err != nil { // the rows before the clear must lie below the deletion
 		return err
 	}
 	for _, row := range a.rows.newest {
@@ -335,14 +335,14 @@ func (a *applier) full() bool {
 // write makes the batch be seen.
 func (a *applier) write(offset uint64) error {
 	if a.fresh == nil {
-		return a.db.Apply(a.batch, pebble.NoSync)
+		return a.db.Apply(a.batch.Batch, pebble.NoSync)
 	}
-	next := a.fresh.begin()
+	next := a.fresh.begin(a.batch.changed)
 	defer a.fresh.end()
 	if a.hot != nil {
 		a.hot.write(&a.touched, a.rows, next)
 	}
-	if err := a.db.Apply(a.batch, pebble.NoSync); err != nil {
+	if err := a.db.Apply(a.batch.Batch, pebble.NoSync); err != nil {
 		if a.hot != nil {
 			a.hot.reset()
 		}
@@ -380,7 +380,7 @@ func (a *applier) commit(offset uint64) error {
 	if err := a.batch.Close(); err != nil {
 		return err
 	}
-	a.batch = a.db.NewBatch()
+	a.batch = noted{Batch: a.db.NewBatch()}
 	a.rows.reset()
 	a.touched.reset()
 	a.events = 0
@@ -398,7 +398,7 @@ func (a *applier) touch(object []byte) {
 // flushRows writes the rows of the events, or hands them on.
 func (a *applier) flushRows() (err error) {
 	if a.bulk == nil {
-		return a.rows.flush(a.batch)
+		return a.rows.flush(a.batch.Batch)
 	}
 	a.rows, err = a.bulk.take(a.rows)
 	return err

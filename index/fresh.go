@@ -23,7 +23,7 @@ type fresh struct {
 	writes  uint64 // begun
 	kept    uint64 // states that were put in now
 	sources sourcesAt
-	base    freshBase
+	found   remembered // for the states behind the writes that began
 }
 
 // sourcesAt is where the sources stood when a write had been applied up to an offset, so that a view need not decode them. It is the
@@ -36,10 +36,11 @@ type sourcesAt struct {
 
 // begin takes the newest state away: what is opened from now on is not kept before end. It returns the number that the next state which is kept
 // will have: none gets it before end.
-func (f *fresh) begin() (next uint64) {
+func (f *fresh) begin(changed keyspaces) (next uint64) {
 	f.mu.Lock()
 	f.writers++
 	f.writes++
+	f.found = f.found.behind(changed)
 	next = f.kept + 1
 	f.mu.Unlock()
 	f.drop()
@@ -67,16 +68,27 @@ func (f *fresh) open(db *pebble.DB) (*state, error) {
 		f.mu.Unlock()
 		return s, nil
 	}
-	writers, writes, kept, sources := f.writers, f.writes, f.kept, f.sources
+	f.found = f.found.behind(0)
+	writers, writes, kept, sources, found := f.writers, f.writes, f.kept, f.sources, f.found
 	f.mu.Unlock()
-	s, err := readState(db, &sources, &f.base)
+	s, err := readState(db, &sources)
 	if err != nil {
 		return nil, err
 	}
+	s.refs, s.number = 1, kept
+	newest := func() bool { return writers == 0 && f.writes == writes } // under f.mu
+	f.mu.Lock()
+	if !newest() {
+		found = remembered{}.behind(0)
+	}
+	f.mu.Unlock()
+	s.remembered = found
+	if s.base, err = s.readBase(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s.refs, s.number = 1, kept
-	if writers == 0 && f.writes == writes && f.now.Load() == nil {
+	if newest() && f.now.Load() == nil {
 		f.kept++
 		s.refs, s.number = 2, f.kept
 		f.now.Store(s)
@@ -115,30 +127,14 @@ type state struct {
 	number  uint64                  // see fresh
 	refs    int                     // under fresh.mu
 
-	mu     sync.Mutex
-	idle   []*reader // of views that were closed
-	marks  map[uint32]found[Mark]
-	flags  map[uint32]map[uint64]bool
-	clears map[string]found[Evidence] // by keyspace and scope
-	known  map[string][][]byte        // backends, by source and tenant
-	told   map[uint32]any             // by those who ask (View.Keep)
+	remembered // shared with other states
+
+	mu   sync.Mutex
+	idle []*reader      // of views that were closed
+	told map[uint32]any // by those who ask (View.Keep)
 }
 
-// found is a row that was looked for; has is false where there is none.
-type found[T any] struct {
-	row T
-	has bool
-}
-
-// maxFound bounds what a state remembers of each kind: sources, scopes, tenants; and maxName the bytes of a name, or of a list of them. What is
-// more is read each time.
-const (
-	maxFound = 1024
-	maxName  = 1 << 10
-)
-
-func readState(db *pebble.DB, told *sourcesAt, base *freshBase) (*state, error) {
-	known, writes := base.get()
+func readState(db *pebble.DB, told *sourcesAt) (*state, error) {
 	s := &state{snap: db.NewSnapshot()}
 	var err error
 	if s.applied, err = readApplied(s.snap); err == nil {
@@ -147,9 +143,6 @@ func readState(db *pebble.DB, told *sourcesAt, base *freshBase) (*state, error) 
 		} else {
 			s.sources, err = readSources(s.snap)
 		}
-	}
-	if err == nil {
-		s.base, err = base.in(s.snap, known, writes)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.snap.Close())
@@ -163,30 +156,6 @@ func (s *state) close() error {
 		err = errors.Join(err, r.close())
 	}
 	return errors.Join(err, s.snap.Close())
-}
-
-// remember returns what is kept in a map of the state under key, or finds it and keeps it, if it is small. What it returns is shared: nobody
-// changes it.
-func remember[K comparable, V any](s *state, in *map[K]V, key K, find func() (v V, small bool, err error)) (V, error) {
-	s.mu.Lock()
-	v, ok := (*in)[key]
-	s.mu.Unlock()
-	if ok {
-		return v, nil
-	}
-	v, small, err := find()
-	if err != nil || !small {
-		return v, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if *in == nil {
-		*in = map[K]V{}
-	}
-	if len(*in) < maxFound {
-		(*in)[key] = v
-	}
-	return v, nil
 }
 
 // maxIdle is how many readers a state keeps for the next views.

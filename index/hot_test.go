@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -42,7 +44,45 @@ func askTwice(v *View, o *Object, at Position) (had []Medium, hit bool, err erro
 	if err == nil && !slices.Equal(had, rows) {
 		err = fmt.Errorf("%+v at %v in a view of offset %d, kept before: %v\ngot  %+v\nrows %+v", *o, at, v.Applied(), hit, had, rows)
 	}
+	if err == nil {
+		err = sameAsRows(v, o)
+	}
 	return had, hit, err
+}
+
+// sameAsRows compares what a view remembers with its rows.
+func sameAsRows(v *View, o *Object) error {
+	same := func(what string, got, want any, err error) error {
+		if err == nil && !reflect.DeepEqual(got, want) {
+			err = fmt.Errorf("%s in a view of offset %d: got %+v, rows %+v", what, v.Applied(), got, want)
+		}
+		return err
+	}
+	for _, space := range []byte{keyClear, keyProof} {
+		prefix := appendScope([]byte{space}, o.Source, o.Backend, o.Tenant)
+		got, err := v.newestOf(prefix)
+		want, rerr := v.newestAt(prefix, len(prefix))
+		if err := same(string(space), got, want, errors.Join(err, rerr)); err != nil {
+			return err
+		}
+	}
+	mark, has, err := v.Mark(o.Source, math.MaxUint64-1)
+	wantMark, rerr := v.markBefore(o.Source, math.MaxUint64)
+	if err := same("mark", found[Mark]{mark, has}, wantMark, errors.Join(err, rerr)); err != nil {
+		return err
+	}
+	flags, err := v.Flagged(o.Source)
+	wantFlags, rerr := v.flagged(o.Source)
+	if err := same("flags", flags, wantFlags, errors.Join(err, rerr)); err != nil {
+		return err
+	}
+	backends, err := v.Backends(o.Source, o.Tenant)
+	wantBackends, rerr := v.backends(o.Source, o.Tenant)
+	if err := same("backends", backends, wantBackends, errors.Join(err, rerr)); err != nil {
+		return err
+	}
+	base, err := readBaseline(v.snap)
+	return same("base", v.Base(), base, err)
 }
 
 // TestHotBesideWrites: while records and readings of the master are applied, the journal pruned, and the index rebuilt and trimmed, views ask for
@@ -105,7 +145,7 @@ func TestHotBesideWrites(t *testing.T) {
 			for _, k := range testKeys[:4] {
 				entries = append(entries, reading.Entry{What: reading.Present, Key: []byte(k), Medium: []byte(pick(w.rng, testMedia[:4]))})
 			}
-			w.ended(h, h, 0, entries...)
+			w.ended(h, h, round%2, entries...)
 		}
 		switch round % 10 {
 		case 4:

@@ -84,8 +84,8 @@ func (x *Index) use(db *pebble.DB, a *applier) {
 	x.db = db
 	x.applyWith(a)
 	x.fresh.tell(sourcesAt{})
-	x.fresh.base.begin() // it is another database's
-	x.fresh.base.end()
+	x.fresh.begin(allKeyspaces) // it is another database's
+	x.fresh.end()
 	if x.hot != nil {
 		x.hot.reset()
 	}

@@ -218,7 +218,7 @@ func (a *applier) ended(b *journal.Block, i int, h *journal.Header, s *SourceSta
 
 // silent flags an epoch of a source (R11).
 func (a *applier) silent(source uint32, epoch, offset uint64) error {
-	return flag(a.batch, source, epoch, offset)
+	return flag(&a.batch, source, epoch, offset)
 }
 
 // Suspect flags the newest epoch of a source, and these, as a record does that tells that its master changes things without an event. It is
@@ -229,6 +229,8 @@ func (x *Index) Suspect(source uint32, epochs ...uint64) error {
 	if x.gone != nil {
 		return x.gone
 	}
+	x.fresh.begin(allKeyspaces)
+	defer x.fresh.end()
 	s := x.a.source(source)
 	for _, epoch := range append([]uint64{max(s.Epoch, 1)}, epochs...) {
 		if err := flag(x.db, source, epoch, s.Last.Offset); err != nil {
@@ -259,7 +261,7 @@ func (v *View) Statuses(source uint32, after, to uint64, back bool, f func(*Sour
 // Flagged returns the epochs of a source whose master changes things without an event (R11); nil: none.
 // The map is shared: it is not changed.
 func (v *View) Flagged(source uint32) (map[uint64]bool, error) {
-	return remember(v.state, &v.flags, source, func() (map[uint64]bool, bool, error) {
+	return v.flags.find(source, func() (map[uint64]bool, bool, error) {
 		epochs, err := v.flagged(source)
 		return epochs, len(epochs) <= maxName, err
 	})

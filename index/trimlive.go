@@ -173,10 +173,8 @@ func (d *deleter) apply() error {
 
 // write makes the batch be seen.
 func (d *deleter) write() error {
-	d.x.fresh.begin()
+	d.x.fresh.begin(allKeyspaces)
 	defer d.x.fresh.end()
-	d.x.fresh.base.begin()
-	defer d.x.fresh.base.end()
 	if d.x.hot != nil {
 		d.x.hot.reset()
 	}

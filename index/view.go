@@ -132,16 +132,10 @@ func (v *View) newest(space byte, o *Object, at Position) (Evidence, bool, error
 
 // newestOf is the newest clear or proof of a scope; prefix is its keyspace and the scope.
 func (v *View) newestOf(prefix []byte) (found[Evidence], error) {
-	v.mu.Lock()
-	e, ok := v.state.clears[string(prefix)]
-	v.mu.Unlock()
-	if ok {
-		return e, nil
-	}
 	if len(prefix) > maxName {
 		return v.newestAt(prefix, len(prefix))
 	}
-	return remember(v.state, &v.state.clears, string(prefix), func() (found[Evidence], bool, error) {
+	return v.state.clears.find(string(prefix), func() (found[Evidence], bool, error) {
 		e, err := v.newestAt(prefix, len(prefix))
 		return e, true, err
 	})
@@ -171,7 +165,7 @@ func (v *View) newestAt(key []byte, prefix int) (e found[Evidence], err error) {
 
 // Mark returns the newest mark of a source at or before the record at offset.
 func (v *View) Mark(source uint32, offset uint64) (Mark, bool, error) {
-	last, err := remember(v.state, &v.marks, source, func() (found[Mark], bool, error) {
+	last, err := v.marks.find(source, func() (found[Mark], bool, error) {
 		m, err := v.markBefore(source, math.MaxUint64)
 		return m, true, err
 	})
@@ -201,7 +195,7 @@ func (v *View) Backends(source uint32, tenant []byte) ([][]byte, error) {
 	if len(tenant) > maxName {
 		return v.backends(source, tenant)
 	}
-	return remember(v.state, &v.known, string(append(sourceKey(keyScope, source), tenant...)), func() ([][]byte, bool, error) {
+	return v.known.find(string(append(sourceKey(keyScope, source), tenant...)), func() ([][]byte, bool, error) {
 		all, err := v.backends(source, tenant)
 		size := 0
 		for _, b := range all {

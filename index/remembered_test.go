@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/event"
 )
 
 // TestBaseBesideWrites: whatever is written meanwhile, what a view says that its rows begin with is what its row says.
@@ -69,7 +71,37 @@ func TestBaseBesideWrites(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if known, _ := x.fresh.base.get(); known == nil || known.Generation != writes {
-		t.Errorf("in the end %+v is known", known)
+	v, err := x.View()
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer v.Close()
+	if b, known := x.fresh.found.bases.get(struct{}{}); !known || b.Generation != writes {
+		t.Errorf("in the end %+v is known: %v", b, known)
+	}
+}
+
+// TestRememberedBackends: the first event of a backend is seen by the views behind it, and not by one from before it that asks again.
+func TestRememberedBackends(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.script(w.stored("a"))
+	x := w.openIndex(testOptions(vfs.NewMem()))
+	upTo(t, x, uint64(len(w.records)))
+	expect := func(v *View, want int) {
+		t.Helper()
+		backends, err := v.Backends(1, []byte("default"))
+		if err != nil || len(backends) != want {
+			t.Fatalf("%d backends, %v, want %d", len(backends), err, want)
+		}
+	}
+	old := view(t, x)
+	defer old.Close()
+	expect(old, 1)
+	w.script(w.send(event.Fields{Type: event.Stored, ID: 9, Tenant: "default", Backend: "another", Medium: "cpu", Key: "a"}))
+	upTo(t, x, uint64(len(w.records)))
+	v := view(t, x)
+	defer v.Close()
+	expect(v, 2)
+	expect(old, 1)
+	expect(v, 2)
 }
