@@ -8,15 +8,18 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// fresh keeps the newest state of the index for the views that are opened until the next write. It keeps two promises:
+// fresh keeps the newest state of the index for the views that are opened until the next write has ended. It keeps three promises:
 //
-//  1. What stands in now is the newest state, whoever looks: a state is put there only if no write was under way from before its
-//     snapshot was taken until then, and it is taken from there before the next write begins.
-//  2. The number of a state says which kept states are not newer than it: those with the same number or a smaller one.
+//  1. A view that is opened behind a write's end sees it: a state is put in now only if no write was under way from before its snapshot was taken
+//     until then, and the end of a write takes it away. While one is under way views share the state from before it, which costs
+//     them nothing; a state of their own would be read for each.
+//  2. What stands in still is the newest state, whoever looks: it is put there with now, and taken away before the next write begins.
+//  3. The number of a state says which kept states are not newer than it: those with the same number or a smaller one.
 //
 // A write is whatever changes rows of the open database, however many there are at once: begin comes before it, end behind it.
 type fresh struct {
-	now atomic.Pointer[state] // written under mu
+	now   atomic.Pointer[state] // written under mu
+	still atomic.Pointer[state] // the same, or nil; written under mu
 
 	mu      sync.Mutex
 	writers int    // under way
@@ -34,23 +37,24 @@ type sourcesAt struct {
 	states  map[uint32]*SourceState // never changed
 }
 
-// begin takes the newest state away: what is opened from now on is not kept before end. It returns the number that the next state which is kept
-// will have: none gets it before end.
+// begin comes before a write that changes these keyspaces. No state is kept from here to end. It returns the number that the next one which is
+// will have.
 func (f *fresh) begin(changed keyspaces) (next uint64) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.writers++
 	f.writes++
 	f.found = f.found.behind(changed)
-	next = f.kept + 1
-	f.mu.Unlock()
-	f.drop()
-	return next
+	f.still.Store(nil)
+	return f.kept + 1
 }
 
+// end comes behind the write, whether it was made or not.
 func (f *fresh) end() {
 	f.mu.Lock()
 	f.writers--
 	f.mu.Unlock()
+	f.drop()
 }
 
 // tell keeps where the sources stand behind a write.
@@ -92,6 +96,7 @@ func (f *fresh) open(db *pebble.DB) (*state, error) {
 		f.kept++
 		s.refs, s.number = 2, f.kept
 		f.now.Store(s)
+		f.still.Store(s)
 	}
 	return s, nil
 }
@@ -100,6 +105,7 @@ func (f *fresh) open(db *pebble.DB) (*state, error) {
 func (f *fresh) drop() error {
 	f.mu.Lock()
 	s := f.now.Swap(nil)
+	f.still.Store(nil)
 	f.mu.Unlock()
 	if s == nil {
 		return nil

@@ -22,9 +22,9 @@ import (
 //   - A write brings what is kept of the objects that it is about up to what its rows say (carry), or forgets them, before its rows can be seen,
 //     and behind fresh.begin. What it brings up has the number of the next state: a view that may have been opened before the write's end passes
 //     it over, and until that end no state gets that number. So when V sees the rows, nothing is left of what older states had made of these objects.
-//   - Nothing is put back behind that: keep takes only what comes from the state that stands in fresh.now, with the shard locked. While a write
+//   - Nothing is put back behind that: keep takes only what comes from the state that stands in fresh.still, with the shard locked. While a write
 //     is under way none stands there; and if keep found S there before the write began, carry waits for the shard, and then finds the object.
-//   - While nobody asks, a write looks at no object: used is set before keep looks at fresh.now, and a write looks at used behind fresh.begin, so one
+//   - While nobody asks, a write looks at no object: used is set before keep looks at fresh.still, and a write looks at used behind fresh.begin, so one
 //     of the two sees the other.
 //   - A write that fails forgets all.
 //
@@ -154,7 +154,7 @@ func (h *hot) keep(hash uint64, key []byte, scope int, media []Medium, of *state
 	s, tag := h.ring(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.fresh.now.Load() == of {
+	if h.fresh.still.Load() == of {
 		s.put(tag, b, h.size)
 	}
 }

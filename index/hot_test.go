@@ -310,7 +310,7 @@ type testHot struct {
 func newTestHot(size int64) (testHot, *state) {
 	s := &state{number: 1}
 	f := &fresh{}
-	f.now.Store(s)
+	f.still.Store(s)
 	return testHot{newHot(f, size), 4}, s
 }
 
@@ -384,7 +384,7 @@ func BenchmarkHotSet(b *testing.B) {
 	for _, mib := range []int64{64, 96, 112, 128} {
 		b.Run(fmt.Sprintf("%dMiB", mib), func(b *testing.B) {
 			f, s := &fresh{}, &state{number: 1}
-			f.now.Store(s)
+			f.still.Store(s)
 			h := newHot(f, mib<<20/16)
 			media := []Medium{{Name: "cpu", Has: true}, {Name: "disk", Has: true}}
 			rng := rand.New(rand.NewPCG(1, 2))
