@@ -32,13 +32,14 @@ echo "$(stats | field events) events recorded, $(wc -l <"$work/keys") objects wi
 
 # measured NAME SCRIPT CONNECTIONS: wrk with a script, and what was recorded meanwhile.
 measured() {
-	local events used begun=$SECONDS
+	local events used begun=$(date +%s%N) took
 	events=$(stats | field events)
 	used=$(cpu)
 	echo
 	echo "== $1"
 	taskset -c "$others" wrk -t 1 -c "$3" -d "${seconds}s" --latency -s "$2" "http://$http" | grep -vE '^Running|^ +Thread|^$'
-	echo "meanwhile: $((($(stats | field events) - events) / (SECONDS - begun))) events/s recorded, $(stats | field lag) records behind in the index, the recorder's core $((($(cpu) - used) / (SECONDS - begun))) % busy"
+	took=$((($(date +%s%N) - begun) / 1000000))
+	echo "meanwhile: $((($(stats | field events) - events) * 1000 / took)) events/s recorded, $(stats | field lag) records behind in the index, the recorder's core $((($(cpu) - used) * 1000 / took)) % busy"
 }
 
 cat >"$work/one.lua" <<EOF
@@ -62,5 +63,7 @@ response = function(status) if status ~= 200 then print("answered with", status)
 EOF
 measured "one object a request, $connections connections" "$work/one.lua" "$connections"
 measured "1,000 objects a request, one connection" "$work/many.lua" 1
+kill -9 "$sim"
+measured "the same, nothing to record" "$work/many.lua" 1
 echo
 echo "gaps: $("$bin/kvjournal" gaps --no-objects --dir "$work/live" --output json | causes)"
