@@ -15,6 +15,18 @@ type LostEnd struct {
 	Last  uint64 `json:"last_missing_offset"`
 }
 
+// LostError is the answer to a question about a moment at which records were lost on our own disk. It is a journal.ErrNotFound.
+type LostError struct {
+	First uint64 // offsets that are gone, both included
+	Last  uint64
+
+	text string
+}
+
+func (e *LostError) Error() string { return e.text }
+
+func (e *LostError) Unwrap() error { return journal.ErrNotFound }
+
 // notThere says why the record at an offset cannot be had, where err does not: what was lost, and which moments around it can be asked for.
 func (e *Engine) notThere(offset uint64, err error) error {
 	if !errors.Is(err, journal.ErrNotFound) {
@@ -23,8 +35,8 @@ func (e *Engine) notThere(offset uint64, err error) error {
 	end := e.Journal.Durable()
 	switch l := e.LostEnd; {
 	case offset > end && l != nil && offset <= l.Last:
-		return fmt.Errorf("offset %d: %w any more: the records at offsets %d to %d are gone from its end; ask --at offset:%d, the newest moment that is left",
-			offset, journal.ErrNotFound, l.First, l.Last, end)
+		return &LostError{l.First, l.Last, fmt.Sprintf("offset %d: %v any more: the records at offsets %d to %d are gone from its end; ask --at offset:%d, the newest moment that is left",
+			offset, journal.ErrNotFound, l.First, l.Last, end)}
 	case offset > end:
 		return usagef("offset %d is not recorded yet: the journal ends at %d", offset, end)
 	}
@@ -37,7 +49,7 @@ func (e *Engine) notThere(offset uint64, err error) error {
 	if err := errors.Join(herr, aerr); err != nil {
 		return err
 	}
-	return fmt.Errorf("offset %d: %w: the records at offsets %d to %d were lost on our own disk%s", offset, journal.ErrNotFound, h.First, h.Last, askAround(before, after))
+	return &LostError{h.First, h.Last, fmt.Sprintf("offset %d: %v: the records at offsets %d to %d were lost on our own disk%s", offset, journal.ErrNotFound, h.First, h.Last, askAround(before, after))}
 }
 
 // askAround names the moments on both sides of a loss, 0: none.

@@ -110,6 +110,9 @@ func TestMomentInALoss(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), lost) || s.answerable(err.Error()) != 2 {
 			t.Errorf("at %d: %v", at, err)
 		}
+		if l := (*LostError)(nil); !errors.As(err, &l) || l.First != end+1 || l.Last != end+7 {
+			t.Errorf("at %d the error says that %+v was lost", at, l)
+		}
 	}
 	last := s.j.Durable()
 	ask := func() error {

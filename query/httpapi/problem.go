@@ -41,6 +41,7 @@ const (
 	ProblemNotFound     = "not_found"    // 404: there is no such path
 	ProblemMethod       = "method"       // 405: the path is not asked that way
 	ProblemPruned       = "pruned"       // 410: the moment lies before the horizon
+	ProblemLost         = "lost"         // 410: the moment is one of records that our own disk lost
 	ProblemMedia        = "media_type"   // 415: the body is of a kind that is not read
 	ProblemHost         = "host"         // 421: the name in the Host header is not this server's
 	ProblemFailed       = "failed"       // 500: the answer could not be read
@@ -60,6 +61,7 @@ var problems = map[string]struct {
 	ProblemNotFound:     {http.StatusNotFound, "There is no such path"},
 	ProblemMethod:       {http.StatusMethodNotAllowed, "The path is not asked that way"},
 	ProblemPruned:       {http.StatusGone, "The moment was pruned"},
+	ProblemLost:         {http.StatusGone, "The moment was lost"},
 	ProblemMedia:        {http.StatusUnsupportedMediaType, "The body is of a kind that is not read"},
 	ProblemHost:         {http.StatusMisdirectedRequest, "The Host header does not name this server"},
 	ProblemFailed:       {http.StatusInternalServerError, "The answer could not be read"},
@@ -73,6 +75,7 @@ var problems = map[string]struct {
 func problemOf(err error) string {
 	var usage *query.UsageError
 	var pruned *query.PrunedError
+	var lost *query.LostError
 	var media *mediaError
 	switch {
 	case errors.As(err, &usage):
@@ -81,6 +84,8 @@ func problemOf(err error) string {
 		return ProblemMedia
 	case errors.As(err, &pruned):
 		return ProblemPruned
+	case errors.As(err, &lost):
+		return ProblemLost
 	case errors.Is(err, errNoAnswers):
 		return ProblemUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
