@@ -142,7 +142,7 @@ func TestCutLogsKeepSources(t *testing.T) {
 	}
 	m.appendMany(t, j, s, 6, 2)
 	eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id).offset == m.last() })
-	whole := copied(t, mem)
+	whole := copiedOpen(t, mem, j)
 	mustClose(t, j)
 	o.HeadEvery = testOptions(mem).HeadEvery
 	cuts := 0
