@@ -111,11 +111,16 @@ func TestHotBesideWrites(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 100+n))
 		work.Go(func() {
 			for ctx.Err() == nil {
+				applied := x.Applied()
 				v, err := x.View()
 				if err != nil {
 					t.Errorf("View: %v", err)
 					cancel()
 					return
+				}
+				if v.Applied() < applied {
+					t.Errorf("a view of offset %d, %d was applied before", v.Applied(), applied)
+					cancel()
 				}
 				for range 1 + rng.IntN(20) {
 					at := Behind(v.Source(1).AsOf.Offset)
