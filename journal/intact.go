@@ -39,11 +39,12 @@ func examine(dir, path string, o Options) (*survey, error) {
 		s.head = h.offset
 	}
 	ctx := context.Background()
+	var logs pebblefile.LogReader
 	for _, f := range files {
 		if f.Kind != pebblefile.Log || f.Size == 0 {
 			continue
 		}
-		first, err := firstAppended(ctx, o.FS.PathJoin(path, f.Name), f.Num, o)
+		first, err := firstAppended(ctx, &logs, o.FS.PathJoin(path, f.Name), f.Num, o)
 		if err != nil {
 			return nil, err
 		}
@@ -123,9 +124,9 @@ var errEnough = errors.New("that is enough")
 
 // firstAppended is the offset of the first block that was appended in a log, 0 where there is none. What the sealer wrote is
 // older, and known by the range that it deletes.
-func firstAppended(ctx context.Context, path string, num uint64, o Options) (uint64, error) {
+func firstAppended(ctx context.Context, logs *pebblefile.LogReader, path string, num uint64, o Options) (uint64, error) {
 	first := uint64(0)
-	_, err := pebblefile.ReadLog(ctx, o.FS, path, num, func(b pebblefile.Batch) error {
+	_, err := logs.Read(ctx, o.FS, path, num, func(b pebblefile.Batch) error {
 		block, sealed := uint64(0), false
 		err := b.Rows(func(r pebblefile.Row, isRange bool) error {
 			sealed = sealed || isRange

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"strings"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -67,42 +67,12 @@ func (l *PebbleLogger) Fatalf(format string, args ...any) {
 	l.fatal(l.database + ": " + fmt.Sprintf(format, args...))
 }
 
-// OpenPebble is pebble.Open without its panics. One comes where a directory cannot be synced (atomicfs.Marker): that is an error too. Another
-// comes from work in the background behind an Open that failed, which has taken the caches away from it. Compactions wait until it is open
-// (scheduler.go). Other such work begins early only where a log is replayed: so that is done first, without it.
-func OpenPebble(path string, o *pebble.Options) (*pebble.DB, error) {
-	if !o.ReadOnly && hasLog(o.FS, path) {
-		alone := o.Clone()
-		alone.DisableTableStats, alone.DisableAutomaticCompactions = true, true
-		db, err := openPebble(path, alone)
-		if err != nil {
-			return nil, err
-		}
-		if err := errors.Join(db.Flush(), db.Close()); err != nil {
-			return nil, err
-		}
-	}
-	return openPebble(path, o)
-}
-
-// hasLog reports whether a write-ahead log is there that is not empty.
-func hasLog(fs vfs.FS, path string) bool {
-	names, err := fs.List(path)
-	if err != nil {
-		return false
-	}
-	for _, name := range names {
-		if !strings.HasSuffix(name, ".log") {
-			continue
-		}
-		if info, err := fs.Stat(fs.PathJoin(path, name)); err != nil || info.Size() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func openPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
+// OpenPebble is pebble.Open without its panics. One comes where a directory cannot be synced (atomicfs.Marker): that is an error too. Others
+// come from work in the background behind an Open that failed, which has taken the caches away from it. Compactions wait until it is open
+// (scheduler.go). The statistics of a table with deletions are begun by the flush that follows a replayed log, in the middle of Open, and
+// nothing holds them back: so behind the beginning of a flush Open does not fail. What it does there is to make and write files, where the
+// Guard that a database open for writing is given lets nothing fail, and to list the directory (steady).
+func OpenPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -118,9 +88,46 @@ func openPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
 	s := newScheduler()
 	o = o.Clone()
 	o.Experimental.CompactionScheduler = s
+	fs := &steady{FS: o.FS}
+	o.FS, o.EventListener = fs, fs.listening(o.EventListener)
 	if db, err = pebble.Open(path, o); err != nil {
 		return nil, err
 	}
+	fs.opened.Store(true)
 	s.opened()
 	return db, nil
+}
+
+// steady is a filesystem whose directories Open can always list behind the beginning of its flush: it does so to find what is not needed any
+// more, and where that cannot be read now, the next Open finds it.
+type steady struct {
+	vfs.FS
+	flushes, opened atomic.Bool
+}
+
+func (s *steady) Unwrap() vfs.FS { return s.FS }
+
+// List implements vfs.FS.
+func (s *steady) List(dir string) ([]string, error) {
+	names, err := s.FS.List(dir)
+	if err != nil && s.flushes.Load() && !s.opened.Load() {
+		return nil, nil
+	}
+	return names, err
+}
+
+// listening is l that sees when a flush begins.
+func (s *steady) listening(l *pebble.EventListener) *pebble.EventListener {
+	var seen pebble.EventListener
+	if l != nil {
+		seen = *l
+	}
+	then := seen.FlushBegin
+	seen.FlushBegin = func(info pebble.FlushInfo) {
+		s.flushes.Store(true)
+		if then != nil {
+			then(info)
+		}
+	}
+	return &seen
 }

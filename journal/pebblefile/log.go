@@ -65,17 +65,26 @@ type Tail struct {
 // ReadLog calls f with the batches of a log, in order, up to the first that cannot be read. f keeps nothing of the batch.
 // err is f's, ctx's, or the file's.
 func ReadLog(ctx context.Context, fs vfs.FS, path string, num uint64, f func(Batch) error) (Tail, error) {
-	return records(ctx, fs, path, num, 0, batches(f))
+	return new(LogReader).Read(ctx, fs, path, num, f)
+}
+
+// LogReader reads logs one behind the other, each batch into the memory of the one before.
+type LogReader struct{ buf bytes.Buffer }
+
+// Read is ReadLog.
+func (r *LogReader) Read(ctx context.Context, fs vfs.FS, path string, num uint64, f func(Batch) error) (Tail, error) {
+	return records(ctx, fs, path, num, 0, r.batches(f))
 }
 
 // SalvageLog is ReadLog that goes on behind damage: behind what cannot be read but was synced, as later chunks prove. Where nothing proves
 // that, what lies behind was maybe never acknowledged, and its offsets may have been used again: there it ends. Tail is that of
 // the first stretch.
 func SalvageLog(ctx context.Context, fs vfs.FS, path string, num uint64, f func(Batch) error) (first Tail, err error) {
-	first, err = ReadLog(ctx, fs, path, num, f)
+	r := &LogReader{}
+	first, err = r.Read(ctx, fs, path, num, f)
 	for tail := first; err == nil && tail.Err != nil; {
 		// Chunks begin anew with each block of the log.
-		tail, err = records(ctx, fs, path, num, (tail.End/logBlock+1)*logBlock, batches(f))
+		tail, err = records(ctx, fs, path, num, (tail.End/logBlock+1)*logBlock, r.batches(f))
 	}
 	return first, err
 }
@@ -84,11 +93,11 @@ func SalvageLog(ctx context.Context, fs vfs.FS, path string, num uint64, f func(
 const logBlock = 32 << 10
 
 // batches makes a function that takes records one that takes batches.
-func batches(f func(Batch) error) func(io.Reader) error {
-	var buf bytes.Buffer
-	return func(r io.Reader) error {
+func (r *LogReader) batches(f func(Batch) error) func(io.Reader) error {
+	buf := &r.buf
+	return func(record io.Reader) error {
 		buf.Reset()
-		if _, err := io.Copy(&buf, r); err != nil {
+		if _, err := buf.ReadFrom(record); err != nil {
 			return err
 		}
 		h, ok := batchrepr.ReadHeader(buf.Bytes())
