@@ -17,10 +17,12 @@ import (
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
 )
 
-// l0Stop is the number of L0 sublevels at which Pebble holds writes up, and l0Deep that at which a second compaction may run (doc.go: Under load).
+// l0Begin is twice the number of L0 sublevels from which on they are compacted into the base level, l0Stop that at which Pebble holds writes up, and
+// l0Deep that at which a second compaction may run (doc.go: Under load).
 const (
-	l0Stop = 200
-	l0Deep = 64
+	l0Begin = 8
+	l0Stop  = 200
+	l0Deep  = 64
 )
 
 // openPebble opens a database for writing. Pebble begins to compact as soon as it is opened, and then Open waits for the
@@ -96,6 +98,9 @@ func (o Options) written() (out []*pebble.Options) {
 				p := o.writable(o.FS, &compacting)
 				p.Cache, p.CacheSize = nil, size
 				out = append(out, p)
+				old := p.Clone() // as the first programs wrote it
+				old.L0CompactionThreshold, old.Experimental.TombstoneDenseCompactionThreshold = 4, 0.1
+				out = append(out, old)
 			}
 		}
 	}
@@ -216,7 +221,7 @@ func (o Options) pebble(fs vfs.FS, readOnly bool) *pebble.Options {
 		MemTableSize:                o.MemTableSize,
 		MemTableStopWritesThreshold: 3,
 		Logger:                      datadir.Logger(o.Log, "index", o.Fatal),
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       l0Begin,
 		L0StopWritesThreshold:       l0Stop,
 		LBaseMaxBytes:               128 << 20,
 		MaxOpenFiles:                datadir.MaxOpenFiles(),
@@ -242,6 +247,9 @@ func (o Options) pebble(fs vfs.FS, readOnly bool) *pebble.Options {
 	for i := range p.TargetFileSizes {
 		p.TargetFileSizes[i] = 8 << 20
 	}
+	// By default Pebble compacts each table with many deletions as soon as it has nothing else to do. All of L0 have, of live rows, so each flush
+	// would write the base level anew (doc.go: What compactions cost).
+	p.Experimental.TombstoneDenseCompactionThreshold = -1
 	// By default Pebble keeps the values of all but the first key with a prefix apart. Those of a history are read with it.
 	p.Experimental.SpanPolicyFunc = func([]byte) (pebble.SpanPolicy, []byte, error) {
 		return pebble.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil

@@ -173,7 +173,7 @@ func (g *Group) Commit() error {
 		g.j.failure.CompareAndSwap(nil, &err)
 		return err
 	}
-	g.j.pending <- commit{batch: g.batch, upTo: acknowledged{g.j.next - 1, g.j.totals}, records: g.records, began: began}
+	g.j.pending <- commit{batch: g.batch, upTo: acknowledged{g.j.next - 1, g.j.totals}, records: g.records, raw: g.raw, began: began}
 	return nil
 }
 

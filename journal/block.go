@@ -58,9 +58,13 @@ func (c *codec) close() {
 	c.dec.Close()
 }
 
+// minTable is the size of the smallest table that is compressed, in bytes. What a smaller one would lose is nothing in a full block, and a small
+// block is soon merged: it is packed once and unpacked twice until then, by the index and by the sealer.
+const minTable = 256
+
 // compress appends raw, as a zstd frame where that is shorter, and reports whether it is one.
 func (c *codec) compress(dst, raw []byte) ([]byte, bool) {
-	if len(raw) < 64 {
+	if len(raw) < minTable {
 		return append(dst, raw...), false
 	}
 	n := len(dst)

@@ -71,7 +71,11 @@
 //
 // Under load a commit fills blocks of Options.BlockRaw; under
 // light load a block holds one message, and the sealer merges small blocks later, by the rules in seal.go. There is one format
-// for both. A block has 8,192 records at most: records without bytes (empty frames, connection events) would fill it for ever.
+// for both. What is small is not compressed before it is merged (minTable, pack.minSmall), the sealer looks when a quarter of a block is there, and
+// reads each block that it merges once. With that, appending a mixed day (bench: stretches of 1 to 21 events a message, 8 messages a commit, between
+// stretches of 64) takes 1.90 us of processor time an event in place of 2.25 (medians of three, in turn, on a machine busy with other work). Of what is
+// left a fifth is the sealer's, and a fifth the system's for 3,900 synced commits of 1,000,000 events. A block has 8,192 records at most: records
+// without bytes (empty frames, connection events) would fill it for ever.
 //
 // # Why the families are in this order
 //

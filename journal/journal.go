@@ -67,8 +67,9 @@ type Journal struct {
 	untold *Torn // the loss that was found at Open, where sources may be lost that nobody told it of; the appending goroutine's
 
 	sealMu     sync.Mutex
-	sealedTo   uint64 // every block that begins below is as large as it gets; under sealMu
-	unsealed   run    // the small blocks from sealedTo on that were seen before; under sealMu
+	sealedTo   uint64   // every block that begins below is as large as it gets; under sealMu
+	unsealed   run      // the small blocks from sealedTo on that were seen before; under sealMu
+	merging    *merging // of the merge before; under sealMu
 	sealWanted chan struct{}
 
 	stopping   context.Context
@@ -89,9 +90,9 @@ type commit struct {
 	batch *pebble.Batch
 	// upTo is what is durable once the batch is.
 	upTo acknowledged
-	// records of the group, and when its commit began.
-	records int
-	began   time.Time
+	// records of the group, their raw bytes, and when its commit began.
+	records, raw int
+	began        time.Time
 }
 
 // outstanding is how many commits may wait for their sync at once. While one is synced the next group grows: with more,
@@ -365,6 +366,7 @@ func (j *Journal) WaitDurable(ctx context.Context, after uint64) (uint64, error)
 // awaitSyncs waits for the commits' syncs, in order, and moves the durable offset.
 func (j *Journal) awaitSyncs() {
 	defer j.syncing.Done()
+	var unseen unseen
 	for c := range j.pending {
 		err := c.batch.SyncWait()
 		if cerr := c.batch.Close(); err == nil {
@@ -383,9 +385,11 @@ func (j *Journal) awaitSyncs() {
 			close(j.moved)
 			j.moved = make(chan struct{})
 			j.durableMu.Unlock()
-			select {
-			case j.sealWanted <- struct{}{}:
-			default:
+			if unseen.add(c.records, c.raw, j.opts.BlockRaw) {
+				select {
+				case j.sealWanted <- struct{}{}:
+				default:
+				}
 			}
 		}
 		<-j.slots

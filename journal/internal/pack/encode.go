@@ -217,6 +217,10 @@ func (e *Encoder) undo(m marks) {
 // Starts reports whether the block has a shape whose group_id comes from the start of the key, which the first programs do not know.
 func (e *Encoder) Starts() bool { return e.starts }
 
+// minSmall is the size of the smallest columns that are compressed, in bytes: those of some 100 events. A block of fewer is soon merged with
+// others, and unpacked twice until then, which costs more than the few hundred bytes.
+const minSmall = 1 << 10
+
 // AppendTo appends the packed block.
 func (e *Encoder) AppendTo(dst []byte, z *zstd.Encoder) []byte {
 	small := e.small[:0]
@@ -227,10 +231,11 @@ func (e *Encoder) AppendTo(dst []byte, z *zstd.Encoder) []byte {
 		small = append(small, e.cols[i]...)
 	}
 	e.small = small
-	compressed := z.EncodeAll(small, e.zstd[:0])
-	e.zstd = compressed
-	if len(compressed) >= len(small) {
-		compressed = small
+	compressed := small
+	if len(small) >= minSmall {
+		if e.zstd = z.EncodeAll(small, e.zstd[:0]); len(e.zstd) < len(small) {
+			compressed = e.zstd
+		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(small)))
 	dst = binary.AppendUvarint(dst, uint64(len(compressed)))
