@@ -165,14 +165,19 @@ func (v *View) newestAt(key []byte, prefix int) (e found[Evidence], err error) {
 
 // Mark returns the newest mark of a source at or before the record at offset.
 func (v *View) Mark(source uint32, offset uint64) (Mark, bool, error) {
-	last, err := v.marks.find(source, func() (found[Mark], bool, error) {
-		m, err := v.markBefore(source, math.MaxUint64)
-		return m, true, err
-	})
+	last, err := v.newestMark(source)
 	if err == nil && last.has && offset < last.row.From {
 		last, err = v.markBefore(source, offset+1)
 	}
 	return last.row, err == nil && last.has, err
+}
+
+// newestMark is the newest mark of a source.
+func (v *View) newestMark(source uint32) (found[Mark], error) {
+	return v.marks.find(source, func() (found[Mark], bool, error) {
+		m, err := v.markBefore(source, math.MaxUint64)
+		return m, true, err
+	})
 }
 
 // markBefore is the newest mark of a source that began before the record at offset.
