@@ -47,6 +47,9 @@ func askTwice(v *View, o *Object, at Position) (had []Medium, hit bool, err erro
 	if err == nil {
 		err = sameAsRows(v, o)
 	}
+	if err == nil {
+		err = sameEvents(v, o, Position{}, at, false)
+	}
 	return had, hit, err
 }
 

@@ -101,7 +101,7 @@ type historyPage struct {
 func (p *historyOf) walk(b historyBounds, back bool) (*historyWalk, error) {
 	w := &historyWalk{p: p, b: b, back: back}
 	var err error
-	if w.own, err = p.view.History(&p.object, b.after, b.to, back); err != nil {
+	if w.own, err = p.view.Events(&p.object, b.after, b.to, back); err != nil {
 		return nil, err
 	}
 	if err = w.step(); err != nil {
