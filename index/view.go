@@ -135,6 +135,9 @@ func (v *View) newestOf(prefix []byte) (found[Evidence], error) {
 	if len(prefix) > maxName {
 		return v.newestAt(prefix, len(prefix))
 	}
+	if e, ok := getNamed(v.state.clears, prefix); ok {
+		return e, nil
+	}
 	return v.state.clears.find(string(prefix), func() (found[Evidence], bool, error) {
 		e, err := v.newestAt(prefix, len(prefix))
 		return e, true, err
