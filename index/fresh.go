@@ -173,6 +173,7 @@ type reader struct {
 	clears  *pebble.Iterator // over clears and proofs
 	key     []byte
 	medium  []byte
+	past    *objectPast // of the object whose events were read last; nil: of none
 }
 
 func (s *state) reader() *reader {

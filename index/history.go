@@ -17,6 +17,9 @@ type History struct {
 	media    []*track
 	page     int
 	buf      []byte
+
+	past *objectPast // where not nil, all comes from there
+	left []uint16    // what Next has to give of it
 }
 
 // track is one medium of an object.
@@ -40,7 +43,8 @@ type Event struct {
 // historyRows is how many rows are kept at most, over all media.
 const historyRows = 4096
 
-// History opens the events of an object behind from, up to to; with back, the newest come first.
+// History opens the events of an object behind from, up to to; with back, the newest come first. Several of one view may be opened by goroutines of
+// their own.
 func (v *View) History(o *Object, from, to Position, back bool) (*History, error) {
 	h := &History{key: bytes.Clone(o.Key), from: from, to: to, back: back}
 	h.prefix = appendObject(appendScope([]byte{keyHistory}, o.Source, o.Backend, o.Tenant), o.Key)
@@ -72,8 +76,11 @@ func (h *History) at(t *track) []byte {
 	return h.buf
 }
 
-// Next returns the next event, nil behind the last. It is valid until the next call.
+// Next returns the next event, nil behind the last. It is valid until the next call, and not changed.
 func (h *History) Next() (*Event, error) {
+	if h.past != nil {
+		return h.past.next(&h.left), nil
+	}
 	var best *track
 	for _, t := range h.media {
 		if t.next == len(t.rows) && !t.done {
@@ -160,4 +167,10 @@ func (h *History) row(t *track, p Position) error {
 }
 
 // Close ends the reading.
-func (h *History) Close() error { return h.it.Close() }
+func (h *History) Close() error {
+	if h.past != nil {
+		h.past.users--
+		return nil
+	}
+	return h.it.Close()
+}

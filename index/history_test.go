@@ -17,10 +17,13 @@ type past struct {
 	group    string
 }
 
+// opener is View.History or View.Events.
+type opener func(o *Object, from, to Position, back bool) (*History, error)
+
 // readHistory reads an object's events to the end.
-func readHistory(t *testing.T, v *View, o *Object, from, to Position, back bool) []past {
+func readHistory(t *testing.T, open opener, o *Object, from, to Position, back bool) []past {
 	t.Helper()
-	h, err := v.History(o, from, to, back)
+	h, err := open(o, from, to, back)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,9 +99,12 @@ func TestHistory(t *testing.T) {
 	for range 600 {
 		o := Object{Source: uint32(1 + w.rng.IntN(2)), Backend: []byte(pick(w.rng, testBackends)), Tenant: []byte(pick(w.rng, testTenants)), Key: []byte(pick(w.rng, testKeys))}
 		from, to, back := position(), position(), w.rng.IntN(2) == 0
-		got, want := readHistory(t, v, &o, from, to, back), n.history(all, &o, from, to, back)
+		got, want := readHistory(t, v.History, &o, from, to, back), n.history(all, &o, from, to, back)
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: %+v from %v to %v, back %v:\ngot  %d %+v\nwant %d %+v", seed, o, from, to, back, len(got), got, len(want), want)
+		}
+		if got := readHistory(t, v.Events, &o, from, to, back); !slices.Equal(got, want) {
+			t.Fatalf("seed %d: Events of %+v from %v to %v, back %v:\ngot  %d %+v\nwant %d %+v", seed, o, from, to, back, len(got), got, len(want), want)
 		}
 		rows += len(got)
 		n.comparePages(v, &Scope{o.Source, o.Backend, o.Tenant}, all, from, to, back)
@@ -212,9 +218,14 @@ func TestHistoryFloods(t *testing.T) {
 		o := Object{Source: s.source.ID, Backend: []byte("b"), Tenant: []byte("default"), Key: []byte(key)}
 		for _, back := range []bool{false, true} {
 			for _, to := range []Position{end, {2, 3}} { // behind all, and exactly at an event
-				got, want := readHistory(t, v, &o, Position{}, to, back), n.history(all, &o, Position{}, to, back)
-				if !slices.Equal(got, want) {
-					t.Fatalf("%s up to %v, back %v: %d events, want %d, in order", key, to, back, len(got), len(want))
+				want := n.history(all, &o, Position{}, to, back)
+				for _, open := range []opener{v.History, v.Events, v.Events} {
+					if got := readHistory(t, open, &o, Position{}, to, back); !slices.Equal(got, want) {
+						t.Fatalf("%s up to %v, back %v: %d events, want %d, in order", key, to, back, len(got), len(want))
+					}
+				}
+				if _, _, err := askTwice(v, &o, to); err != nil {
+					t.Fatal(err)
 				}
 			}
 		}

@@ -47,6 +47,9 @@ func askTwice(v *View, o *Object, at Position) (had []Medium, hit bool, err erro
 	if err == nil {
 		err = sameAsRows(v, o)
 	}
+	if err == nil {
+		err = sameEvents(v, o, Position{}, at, false)
+	}
 	return had, hit, err
 }
 
@@ -70,6 +73,26 @@ func sameAsRows(v *View, o *Object) error {
 	wantMark, rerr := v.markBefore(o.Source, math.MaxUint64)
 	if err := same("mark", found[Mark]{mark, has}, wantMark, errors.Join(err, rerr)); err != nil {
 		return err
+	}
+	scope := &Scope{o.Source, o.Backend, o.Tenant}
+	clear, hasClear, err := v.Cleared(o, anyTime)
+	for _, back := range []bool{false, true} {
+		// The newest alone lies behind what lies directly before it, and none behind itself.
+		marks, merr := v.MarkPage(nil, o.Source, mark.From-1, math.MaxUint64-1, back, 9)
+		none, nerr := v.MarkPage(nil, o.Source, mark.From, math.MaxUint64-1, back, 9)
+		if has && (len(marks) != 1 || len(none) != 0) {
+			err = errors.Join(err, fmt.Errorf("%d and %d marks from the newest on", len(marks), len(none)))
+		}
+		before := clear.Position
+		before.Event--
+		clears, cerr := v.ClearPage(nil, scope, before, anyTime, back, 9)
+		gone, gerr := v.ClearPage(nil, scope, clear.Position, anyTime, back, 9)
+		if hasClear && (len(clears) != 1 || len(gone) != 0) {
+			err = errors.Join(err, fmt.Errorf("%d and %d clears from the newest on", len(clears), len(gone)))
+		}
+		if err = errors.Join(err, merr, nerr, cerr, gerr); err != nil {
+			return err
+		}
 	}
 	flags, err := v.Flagged(o.Source)
 	wantFlags, rerr := v.flagged(o.Source)

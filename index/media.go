@@ -30,7 +30,13 @@ func (v *View) Media(dst []Medium, o *Object, at Position) ([]Medium, error) {
 	h := v.x.hot
 	first, n := len(dst)-2, len(v.key)
 	present := h != nil && !at.Before(v.newestOfSource(o.Source))
-	dst, all, err := v.newestRows(dst, at, present)
+	var all bool
+	var err error
+	if p := v.reader.past; p.isOf(v.key) && !p.many {
+		dst, all = p.media(dst, at, present)
+	} else {
+		dst, all, err = v.newestRows(dst, at, present)
+	}
 	if all && err == nil {
 		h.keep(hash, v.key[1:n], scope, dst[first:], v.state)
 	}
@@ -71,16 +77,20 @@ func (v *View) newestOfSource(source uint32) Position {
 	return Behind(0)
 }
 
+// historyRows are the history, for whoever seeks an object by its prefix.
+func (v *View) historyRows() (_ *pebble.Iterator, err error) {
+	if v.history == nil {
+		v.history, err = v.snap.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}, UseL6Filters: true})
+	}
+	return v.history, err
+}
+
 // newestRows adds to the media at the end of dst, cpu and disk, what the history has at or before a position of the object that v.key ends
 // behind. With present nothing, or little, is expected to be newer; then all tells that none is newer.
 func (v *View) newestRows(dst []Medium, at Position, present bool) (_ []Medium, all bool, err error) {
-	it := v.history
-	if it == nil {
-		it, err = v.snap.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}, UseL6Filters: true})
-		if err != nil {
-			return dst, false, err
-		}
-		v.history = it
+	it, err := v.historyRows()
+	if err != nil {
+		return dst, false, err
 	}
 	prefix, first := len(v.key), len(dst)-2
 	v.medium = v.medium[:0]

@@ -286,11 +286,19 @@ func (v *View) Readings(s *Scope, from, to Position, f func(*Reading) error) err
 
 // ReadingPage appends up to n readings of a scope behind from, up to to: the oldest first, or, with back, the newest.
 func (v *View) ReadingPage(dst []Reading, s *Scope, from, to Position, back bool, n int) ([]Reading, error) {
+	if !v.hasReadings(s.Source) {
+		return dst, nil
+	}
 	return page(dst, n, func(f func(*Reading) error) error { return v.eachReading(s, from, to, back, f) })
 }
 
+func (v *View) hasReadings(source uint32) bool {
+	st := v.sources[source]
+	return st != nil && st.Readings > 0
+}
+
 func (v *View) eachReading(s *Scope, from, to Position, back bool, f func(*Reading) error) error {
-	if st := v.sources[s.Source]; st == nil || st.Readings == 0 {
+	if !v.hasReadings(s.Source) {
 		return nil
 	}
 	return v.eachAt(keyReading, s, from, to, back, func(p Position, value []byte) error {

@@ -74,6 +74,14 @@ func (m *memo[K, V]) get(key K) (V, bool) {
 	return v, ok
 }
 
+// getNamed is get where the key is at hand as bytes: it allocates nothing.
+func getNamed[V any](m *memo[string, V], key []byte) (V, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok := m.kept[string(key)]
+	return v, ok
+}
+
 // find returns what is kept under key, or finds it and keeps it, if it is small. What it returns is shared: nobody changes it.
 func (m *memo[K, V]) find(key K, find func() (v V, small bool, err error)) (V, error) {
 	if v, ok := m.get(key); ok {

@@ -60,6 +60,11 @@ func (v *View) Clears(s *Scope, from, to Position, f func(*Clear) error) error {
 // ClearPage appends up to n clears of a scope behind from, up to to: the oldest first, or, with back, the newest. A caller that
 // goes on behind the last one holds a page at a time, however many there are.
 func (v *View) ClearPage(dst []Clear, s *Scope, from, to Position, back bool, n int) ([]Clear, error) {
+	// Most scopes have none there, and which is the newest is remembered.
+	v.key = s.append(append(v.key[:0], keyClear))
+	if last, err := v.newestOf(v.key); err != nil || !last.has || !from.Before(last.row.Position) {
+		return dst, err
+	}
 	return page(dst, n, func(f func(*Clear) error) error { return v.eachClear(s, from, to, back, f) })
 }
 
@@ -91,6 +96,9 @@ func (v *View) Marks(source uint32, after, to uint64, f func(*Mark) error) error
 // MarkPage appends up to n marks of a source whose first record lies behind the offset after, up to to: the oldest first, or,
 // with back, the newest.
 func (v *View) MarkPage(dst []Mark, source uint32, after, to uint64, back bool, n int) ([]Mark, error) {
+	if last, err := v.newestMark(source); err != nil || !last.has || last.row.From <= after {
+		return dst, err
+	}
 	return page(dst, n, func(f func(*Mark) error) error { return v.eachMark(source, after, to, back, f) })
 }
 

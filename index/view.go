@@ -135,6 +135,9 @@ func (v *View) newestOf(prefix []byte) (found[Evidence], error) {
 	if len(prefix) > maxName {
 		return v.newestAt(prefix, len(prefix))
 	}
+	if e, ok := getNamed(v.state.clears, prefix); ok {
+		return e, nil
+	}
 	return v.state.clears.find(string(prefix), func() (found[Evidence], bool, error) {
 		e, err := v.newestAt(prefix, len(prefix))
 		return e, true, err
@@ -165,14 +168,19 @@ func (v *View) newestAt(key []byte, prefix int) (e found[Evidence], err error) {
 
 // Mark returns the newest mark of a source at or before the record at offset.
 func (v *View) Mark(source uint32, offset uint64) (Mark, bool, error) {
-	last, err := v.marks.find(source, func() (found[Mark], bool, error) {
-		m, err := v.markBefore(source, math.MaxUint64)
-		return m, true, err
-	})
+	last, err := v.newestMark(source)
 	if err == nil && last.has && offset < last.row.From {
 		last, err = v.markBefore(source, offset+1)
 	}
 	return last.row, err == nil && last.has, err
+}
+
+// newestMark is the newest mark of a source.
+func (v *View) newestMark(source uint32) (found[Mark], error) {
+	return v.marks.find(source, func() (found[Mark], bool, error) {
+		m, err := v.markBefore(source, math.MaxUint64)
+		return m, true, err
+	})
 }
 
 // markBefore is the newest mark of a source that began before the record at offset.

@@ -52,6 +52,18 @@
 //	history of an object                                  76 us     43 us
 //	a message by its number (journal.BlockOfSeq)         354 us    164 us
 //
+// A history read the object's rows four times, each with an iterator of its own or a seek, and looked for clears and marks that mostly are not there. Now
+// the rows of an object with few are read once (index.View.Events), which clear and mark is the newest is remembered, and all lines are
+// made in the memory of the first. BenchmarkLookup/history (200,000 events, in turn, on a busy machine; processor time a question):
+//
+//	before                                               34.5 us   106 allocations
+//	no look for clears and marks, rows read once         14.4 us    51
+//	lines in the same memory                             10.2 us    15
+//
+// A third of what is left is the seek. bench asks for 5,000 objects of a mixed day, among 1,000,000 events: p50 47 to 50 us before, 11 now, and
+// 15 in SQLite, in the same run. An object with more than 128 events is read a page at a time as before, and a mark or a clear behind an
+// object's first event still costs an iterator.
+//
 // All of one question is read from one view of the index, so a running recorder does not move it meanwhile.
 //
 // To add a question: its engine method here, its parameters in httpapi (questions.go lists them), its command in cmd/kvjournal.

@@ -171,7 +171,7 @@ func (p *historyOf) end() index.Position { return index.Behind(p.view.Applied())
 
 // one returns the object's first or, with back, newest own event behind from, up to to; nil: none.
 func (p *historyOf) one(from, to index.Position, back bool) (*index.Event, error) {
-	h, err := p.view.History(&p.object, from, to, back)
+	h, err := p.view.Events(&p.object, from, to, back)
 	if err != nil {
 		return nil, err
 	}

@@ -63,8 +63,11 @@ type HistoryLine struct {
 	// Event is the original event and Batch what its batch holds beside events; only if asked for.
 	Event, Batch json.RawMessage
 
-	prefix []byte // Name's JSON fields
+	name *nameText // nil: of no history, or read back
 }
+
+// nameText is a Name's JSON fields, which the lines of an object share. They are made when the first line is written.
+type nameText struct{ text []byte }
 
 // HistoryReading tells of a reading of the master.
 type HistoryReading struct {
@@ -103,24 +106,28 @@ const (
 	maxLosses = 1000
 )
 
-// historyLiner makes lines of one object.
+// historyLiner makes lines of one object, each in the memory of the one before.
 type historyLiner struct {
-	p      *historyOf
-	raw    bool
-	line   HistoryLine
-	answer Answer
+	p    *historyOf
+	raw  bool
+	line HistoryLine
+	name nameText
+	room room
+	// What the line points to.
+	seq, id        uint64
+	time, received Time
+	proof          bool
 }
 
 func newHistoryLiner(p *historyOf, raw bool) *historyLiner {
 	l := &historyLiner{p: p, raw: raw}
-	l.line.prefix = p.name.appendJSON(nil)
-	l.answer.Media = map[string]MediumOut{}
+	l.room.answer.Media = make(map[string]MediumOut, 2)
 	return l
 }
 
 // make makes the line of an historyTouch behind which st is the state. within: the batch goes on with the object.
 func (l *historyLiner) make(o *historyTouch, st *historyState, within bool) (*HistoryLine, error) {
-	l.line = HistoryLine{Name: l.p.name, Offset: o.at.Offset, EventIndex: o.at.Event, prefix: l.line.prefix}
+	l.line = HistoryLine{Name: l.p.name, Offset: o.at.Offset, EventIndex: o.at.Event, name: &l.name}
 	m := moment{source: l.p.source.ID, at: o.at, mark: st.mark, hasMark: st.hasMark, last: index.Place{Offset: o.at.Offset}, flagged: l.p.flagged, forgotten: l.p.view.Base().Forgotten}
 	touched := ""
 	switch {
@@ -130,8 +137,8 @@ func (l *historyLiner) make(o *historyTouch, st *historyState, within bool) (*Hi
 		}
 	case o.clear != nil:
 		l.line.Kind = KindCleared
-		proof := o.clear.Proof
-		l.line.Proof = &proof
+		l.proof = o.clear.Proof
+		l.line.Proof = &l.proof
 		l.evidence(&o.clear.Evidence, &m)
 	case o.own == nil:
 		l.line.Kind = KindReading
@@ -175,14 +182,15 @@ func (l *historyLiner) make(o *historyTouch, st *historyState, within bool) (*Hi
 
 // evidence puts an event's numbers on the line, and its batch's on the moment behind it.
 func (l *historyLiner) evidence(e *index.Evidence, m *moment) {
-	seq := e.Seq
-	l.line.Epoch, l.line.Seq, l.line.Received = e.Epoch, &seq, msTime(e.Received)
+	l.seq, l.received = e.Seq, *msTime(e.Received)
+	l.line.Epoch, l.line.Seq, l.line.Received = e.Epoch, &l.seq, &l.received
 	if e.HasID {
-		id := e.ID
-		l.line.EventID = &id
+		l.id = e.ID
+		l.line.EventID = &l.id
 	}
 	if e.HasTime {
-		l.line.Time = msTime(e.Time)
+		l.time = *msTime(e.Time)
+		l.line.Time = &l.time
 	}
 	m.last.HasTime, m.last.Time = e.HasTime, e.Time
 	if e.Window {
@@ -212,17 +220,17 @@ func (l *historyLiner) reading(e *index.Evidence, m *moment) error {
 
 // state decides for each medium, by the rules of lookup.
 func (l *historyLiner) state(m *moment, st *historyState, within bool) error {
-	clear(l.answer.Media)
-	err := st.judge(m, within, func(medium *index.Medium, d *decision) {
-		out := d.out(m)
-		out.Evidence = nil
+	answer := &l.room.answer
+	answer.Media = l.room.media(len(st.media))
+	err := st.judge(m, within, func(i int, d *decision) {
+		out := d.stateIn(m, l.room.medium(i))
 		if within && d.doubt == cutOff {
 			out.Doubt.Cause = DoubtWithinBatch
 		}
-		l.answer.Media[medium.Name] = out
+		answer.Media[st.media[i].Name] = out
 	})
-	l.answer.summarize()
-	l.line.Present, l.line.Certainty, l.line.Media = l.answer.Present, l.answer.Certainty, l.answer.Media
+	answer.summarize()
+	l.line.Present, l.line.Certainty, l.line.Media = answer.Present, answer.Certainty, answer.Media
 	return err
 }
 
@@ -250,8 +258,11 @@ func (l *historyLiner) mark(m *index.Mark) error {
 // AppendJSON writes the line.
 func (l *HistoryLine) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
-	if l.prefix != nil {
-		dst = append(dst, l.prefix...)
+	if n := l.name; n != nil {
+		if n.text == nil {
+			n.text = l.Name.appendJSON(nil)
+		}
+		dst = append(dst, n.text...)
 	} else {
 		dst = l.Name.appendJSON(dst)
 	}

@@ -13,13 +13,15 @@ type historyState struct {
 	readings scopeReadings
 	says     uint32
 	spoken   spoken
+	decision decision // of one medium
+	room     [2]index.Medium
 }
 
 // stateAt is what is known of the object at a position; the mark is the newest at or before the record at offset.
 func (p *historyOf) stateAt(at index.Position, offset uint64) (*historyState, error) {
 	st := &historyState{p: p}
 	var err error
-	if st.media, err = p.view.Media(nil, &p.object, at); err != nil {
+	if st.media, err = p.view.Media(st.room[:0], &p.object, at); err != nil {
 		return nil, err
 	}
 	if st.clears, err = readClears(p.view, &p.object, at); err != nil {
@@ -100,8 +102,8 @@ func (st *historyState) read(r *index.Reading, says bool) {
 	st.says = st.says<<1 | uint32(b2i(says))
 }
 
-// judge decides for each medium at a moment of the state.
-func (st *historyState) judge(m *moment, cut bool, f func(*index.Medium, *decision)) error {
+// judge decides for each medium at a moment of the state, by its place in the list.
+func (st *historyState) judge(m *moment, cut bool, f func(medium int, d *decision)) error {
 	s := &st.spoken
 	s.about(&st.readings, st.p.object, m.at)
 	s.asked, s.says = 1<<maxReadings-1, st.says
@@ -115,11 +117,11 @@ func (st *historyState) judge(m *moment, cut bool, f func(*index.Medium, *decisi
 		if st.media[i].Has {
 			newest = &st.media[i].Newest
 		}
-		d, err := judgeMedium(m, newest, &st.clears, cut, s)
-		if err != nil {
+		var err error
+		if st.decision, err = judgeMedium(m, newest, &st.clears, cut, s); err != nil {
 			return err
 		}
-		f(&st.media[i], &d)
+		f(i, &st.decision)
 	}
 	return nil
 }

@@ -90,6 +90,8 @@ type historyWalk struct {
 	readingRows             []index.Reading
 	silent                  []index.Reading
 	out                     historyTouch
+	owns                    [2]index.Event // what out and the touch before it point to, in turn
+	turn                    int
 }
 
 // historyPage says how far a page of rows was read.
@@ -101,7 +103,7 @@ type historyPage struct {
 func (p *historyOf) walk(b historyBounds, back bool) (*historyWalk, error) {
 	w := &historyWalk{p: p, b: b, back: back}
 	var err error
-	if w.own, err = p.view.History(&p.object, b.after, b.to, back); err != nil {
+	if w.own, err = p.view.Events(&p.object, b.after, b.to, back); err != nil {
 		return nil, err
 	}
 	if err = w.step(); err != nil {
@@ -122,7 +124,7 @@ func (w *historyWalk) step() error {
 	return err
 }
 
-// next returns what comes next, nil behind the last. It is valid until the next call.
+// next returns what comes next, nil behind the last. It is valid until the next call, what it points to until the one behind that.
 func (w *historyWalk) next() (*historyTouch, error) {
 	w.silent = nil
 	for {
@@ -180,8 +182,9 @@ func (w *historyWalk) one() (*historyTouch, error) {
 	}
 	switch {
 	case best.own != nil:
-		own := w.event
-		best.own = &own
+		w.turn = 1 - w.turn
+		w.owns[w.turn] = w.event
+		best.own = &w.owns[w.turn]
 		if w.readings.next < len(w.readingRows) && w.readingRows[w.readings.next].Position == best.at {
 			reading := w.readingRows[w.readings.next]
 			best.reading = &reading

@@ -121,7 +121,7 @@ func (d *decision) out(m *moment) MediumOut { return d.outIn(m, &mediumRoom{}) }
 
 // outIn is out in the caller's memory.
 func (d *decision) outIn(m *moment, r *mediumRoom) MediumOut {
-	out := MediumOut{State: stateName(d.present), Certainty: certaintyName(d.confirmed())}
+	out := d.stateIn(m, r)
 	if d.evidence != nil {
 		cause := "event"
 		switch {
@@ -132,6 +132,12 @@ func (d *decision) outIn(m *moment, r *mediumRoom) MediumOut {
 		}
 		out.Evidence = evidenceIn(d.evidence, cause, r)
 	}
+	return out
+}
+
+// stateIn is outIn without the evidence.
+func (d *decision) stateIn(m *moment, r *mediumRoom) MediumOut {
+	out := MediumOut{State: stateName(d.present), Certainty: certaintyName(d.confirmed())}
 	switch d.doubt {
 	case survived:
 		e := d.evidence

@@ -263,7 +263,7 @@ func (p *historyOf) before(f *whyFacts) error {
 			of[m.name] = m
 		}
 	}
-	h, err := p.view.History(&p.object, index.Position{}, f.m.at, true)
+	h, err := p.view.Events(&p.object, index.Position{}, f.m.at, true)
 	if err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ func (p *historyOf) behind(f *whyFacts) error {
 	if !f.m.at.Before(end) {
 		return nil
 	}
-	h, err := p.view.History(&p.object, f.m.at, end, false)
+	h, err := p.view.Events(&p.object, f.m.at, end, false)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (a *asked) unread(p *historyOf, f *whyFacts) error {
 		f.unread = touchedMeanwhile
 	default:
 		f.unread = unsaid
-		h, err := p.view.History(&p.object, one.Position, index.Behind(one.Through), false)
+		h, err := p.view.Events(&p.object, one.Position, index.Behind(one.Through), false)
 		if err != nil {
 			return err
 		}
