@@ -166,7 +166,7 @@ func TestMomentsAreKept(t *testing.T) {
 		for range 40 {
 			r := &m.recs[rng.IntN(len(m.recs))].header
 			ms := r.Time - 1 + rng.Int64N(3)
-			if k, ok := j.moments.get(momentKey{r.Source, ms}); ok && k.durable >= j.wentBack.Load() {
+			if _, ok := j.moments.at(r.Source, ms, j.horizon.Load(), j.wentBack.Load()); ok {
 				kept++
 			}
 			got, err := j.At(r.Source, ms)

@@ -85,10 +85,16 @@
 //
 // # What is kept in memory
 //
-// Finding a moment or a number reads the headers of a block, 100 us of decoding where it holds a message an event. They are kept (16 MiB), and
-// taken if the block that the database has is of the same length and checksum; so what the sealer merges is decoded anew. A moment is kept too
-// (8,192 of them) where only a record that goes back in time can change it (headers.go: At). Payloads are not kept: who wants one record unpacks
-// it alone (Block.FramesOnly), reading over the columns of those before it.
+// Finding a moment or a number reads the headers of a block, 100 us of decoding where it holds a message an event. They are kept (16 MiB): records
+// never change, so what is kept answers for the records that it has; for those that the sealer added to the block since, it is taken if the block
+// that the database has is of the same length and checksum. Moments are kept by the ranges of time that a block's messages lie at (8 MiB, moments.go),
+// so one question of a block answers for all times in it. Payloads are not kept: who wants one record unpacks it alone (Block.FramesOnly), reading
+// over the columns of those before it.
+//
+// Moments were kept by the millisecond (8,192 of them), and each other time took three iterators, two of which read a block to know its length, and the
+// one before it, since SeekLT looks there too. Processor time of a lookup of any object at any time (bench's uniform, 20,000 questions, old and new
+// in turn): mixed day 53 us, then 10 (p50 41, then 6.4, p99 257, then 69); 64 events a message 31, then 8.6; one event a message 17, then 6.2. Of 12
+// million events of a mixed day, of which most blocks are asked for once: 105, then 73.
 //
 // # The horizon
 //

@@ -28,7 +28,7 @@ func (h *headers) record(i int) Record {
 const headersCache = 16 << 20
 
 // headersFrom are those of the block that the iterator stands at: kept ones, if they are of the same block, or decoded from it. What
-// is kept under an offset may be of fewer records than the sealer has made the block of by now.
+// is kept under an offset may be of fewer records than the sealer has made the block of by now; those it has never change (firstAbove, headersUpTo).
 func (j *Journal) headersFrom(it *pebble.Iterator) (*headers, error) {
 	first := last8(it.Key())
 	v, err := it.ValueAndErr()
@@ -76,6 +76,39 @@ func (j *Journal) headersOn(it *pebble.Iterator, offset uint64) (*headers, error
 	return j.headersFrom(it)
 }
 
+// headersOf are those of the block that begins at first, as a row says, with an iterator over the blocks and maybe over other rows. The row may be older
+// than what the sealer made of the block by now.
+func (j *Journal) headersOf(it *pebble.Iterator, first uint64) (*headers, error) {
+	// SeekLT would look at the block before too, to know that it stands at the newest row of that key.
+	if it.SeekGE(blockKey(first)) && it.Key()[0] == keyBlock && last8(it.Key()) == first {
+		return j.headersFrom(it)
+	}
+	return j.headersOn(it, first)
+}
+
+// headersUpTo are those of the block that begins at first, as a row says, with all its records up to offset.
+func (j *Journal) headersUpTo(first, offset uint64) (*headers, error) {
+	if h, ok := j.headers.get(first); ok && offset <= h.last() {
+		return h, nil
+	}
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyBlock}, UpperBound: []byte{keyBlock + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	return j.headersOf(it, first)
+}
+
+// firstAbove is the first message of a source whose time is above ms, -1 where there is none.
+func (h *headers) firstAbove(source uint32, ms int64) int {
+	for i := range h.entries {
+		if r := &h.entries[i].Header; r.Source == source && r.Counts() && r.HasTime && r.Time > ms {
+			return i
+		}
+	}
+	return -1
+}
+
 // lastOf is the newest record of a source among the first n that ok accepts, -1 where there is none.
 func (h *headers) lastOf(source uint32, n int, ok func(*Header) bool) int {
 	for i := n - 1; i >= 0; i-- {
@@ -86,57 +119,42 @@ func (h *headers) lastOf(source uint32, n int, ok func(*Header) bool) int {
 	return -1
 }
 
-// moment is what At found, and what it holds for.
-type moment struct {
-	Moment
-	horizon *Horizon
-	durable uint64
-}
-
-type momentKey struct {
-	source uint32
-	ms     int64
-}
-
-// momentsKept is how many moments are kept, of about half a kilobyte each.
-const momentsKept = 8192
-
 // At finds the moment of publisher time ms (Unix milliseconds) in a source's stream; a *PrunedError where it lies before the horizon.
-//
-// What is found is kept where it stays so: the first message behind the time is durable, and the clock did not pass the time twice. Then only a
-// record of the source that goes back in time can change it, or a prune. wentBack is set before such a record is written; so a moment that was
-// read when all records up to wentBack were durable knows their spans.
 func (j *Journal) At(source uint32, ms int64) (Moment, error) {
-	key, h := momentKey{source, ms}, j.horizon.Load()
-	if m, ok := j.moments.get(key); ok && m.horizon == h && m.durable >= j.wentBack.Load() {
-		return m.Moment, nil
+	h := j.horizon.Load()
+	if m, ok := j.moments.at(source, ms, h, j.wentBack.Load()); ok {
+		return m, nil
 	}
 	durable := j.Durable()
-	m, stays, err := j.at(source, ms)
-	if err == nil && stays {
-		j.moments.put(key, moment{m, h, durable}, 1)
+	m, in, err := j.at(source, ms)
+	if err != nil || in == nil {
+		return m, err
+	}
+	run, err := j.runOf(in, source, ms, &m, h, durable)
+	if err == nil && run != nil {
+		j.moments.put(source, run)
 	}
 	return m, err
 }
 
-// at is At; stays tells that records behind do not change what it found, unless they go back in time.
-func (j *Journal) at(source uint32, ms int64) (m Moment, stays bool, err error) {
+// at is At. in is the block that Next lies in, where records behind do not change what it found, unless they go back in time; else nil.
+func (j *Journal) at(source uint32, ms int64) (m Moment, in *headers, err error) {
 	h := j.Horizon()
 	if clock, ok := h.Clocks[source]; ok && clock > ms {
 		m, err = j.passedAgain(source, ms, &h)
-		return m, false, err
+		return m, nil, err
 	}
 	end := j.Durable()
-	in, i, err := j.firstAbove(source, ms)
+	above, i, err := j.firstAbove(source, ms)
 	switch {
-	case err == nil && in.first+uint64(i) <= end:
-		m.Next = in.record(i)
+	case err == nil && above.first+uint64(i) <= end:
+		m.Next = above.record(i)
 	case err != nil && !errors.Is(err, ErrNotFound):
-		return m, false, err
+		return m, nil, err
 	}
 	s, ok, err := j.spanBelow(source, ordinalAfter(ms))
 	if err != nil {
-		return m, false, err
+		return m, nil, err
 	}
 	twice := ok && ms < s.hi
 	if twice && m.Next.Offset != 0 {
@@ -145,20 +163,23 @@ func (j *Journal) at(source uint32, ms int64) (m Moment, stays bool, err error) 
 		})
 		// A span is in the database before the batch that went back into it is durable.
 		if m.Twice = m.Last.Offset > m.Next.Offset; m.Twice || err != nil && !errors.Is(err, ErrNotFound) {
-			return m, false, err
+			return m, nil, err
 		}
 	}
 	if m.Next.Offset != 0 {
 		end = m.Next.Offset - 1
-		if k := in.lastOf(source, i, (*Header).Counts); k >= 0 && in.first+uint64(k) > h.Offset {
-			m.Last = in.record(k)
-			return m, !twice, nil
+		if !twice {
+			in = above
+		}
+		if k := above.lastOf(source, i, (*Header).Counts); k >= 0 && above.first+uint64(k) > h.Offset {
+			m.Last = above.record(k)
+			return m, in, nil
 		}
 	}
 	if m.Last, err = j.LastBatch(source, end); errors.Is(err, ErrNotFound) {
 		err = nil
 	}
-	return m, err == nil && !twice && m.Next.Offset != 0, err
+	return m, in, err
 }
 
 // BlockOfSeq fills b (nil: a new one) with the block that holds a source's batch, by epoch and sequence number, and returns which of its

@@ -179,7 +179,7 @@ func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool)
 	defer it.Close()
 	offset = min(offset, j.Durable())
 	for more := it.SeekLT(placeKey(source, offset+1)); more; more = it.Prev() {
-		h, err := j.headersAt(last8(it.Key()))
+		h, err := j.headersUpTo(last8(it.Key()), offset)
 		if err != nil {
 			return Record{}, err
 		}
@@ -298,15 +298,17 @@ func (j *Journal) firstAbove(source uint32, ms int64) (*headers, int, error) {
 		return nil, 0, ErrNotFound
 	}
 	row := bytes.Clone(it.Key())
-	b, err := j.headersOn(it, last8(row))
+	if b, ok := j.headers.get(last8(row)); ok { // maybe of fewer records than the block has by now, but those are its first
+		if i := b.firstAbove(source, ms); i >= 0 {
+			return b, i, nil
+		}
+	}
+	b, err := j.headersOf(it, last8(row))
 	if err != nil {
 		return nil, 0, err
 	}
-	for i := range b.entries {
-		h := &b.entries[i].Header
-		if h.Source == source && h.Counts() && h.HasTime && h.Time > ms {
-			return b, i, nil
-		}
+	if i := b.firstAbove(source, ms); i >= 0 {
+		return b, i, nil
 	}
 	return nil, 0, &CorruptError{Offset: b.first, What: fmt.Sprintf("its time row says %d, but no record is that late", unordered(binary.BigEndian.Uint64(row[5:])))}
 }
