@@ -197,21 +197,6 @@ func (b *Block) Frames(i int, dst [][]byte, seq *[8]byte) ([][]byte, error) {
 	return b.entries[i].framesOf(b.payload, dst, seq), nil
 }
 
-// FramesOnly is Frames for a reader of one record: where the payload is not unpacked, only the record's part of it is. The frames are valid
-// until the next call, too.
-func (b *Block) FramesOnly(i int, dst [][]byte, seq *[8]byte) ([][]byte, error) {
-	if b.loaded {
-		return b.Frames(i, dst, seq)
-	}
-	e := b.entries[i]
-	p, err := pack.UnpackOne(b.payload[:0], b.stored, int(b.rawLen), i, e.length, b.codec.dec)
-	if err != nil {
-		return dst, &CorruptError{Offset: b.First, What: "payload: " + err.Error()}
-	}
-	b.payload, e.start = p, 0
-	return e.framesOf(p, dst, seq), nil
-}
-
 // Load unpacks the payload, which the first Frames does otherwise: a reader that prefetches calls it.
 func (b *Block) Load() error { return b.load() }
 
@@ -225,7 +210,7 @@ func (b *Block) load() error {
 	}
 	p, err := pack.Unpack(payload, b.stored, int(b.rawLen), b.codec.dec)
 	if err != nil {
-		return &CorruptError{Offset: b.First, What: "payload: " + err.Error()}
+		return payloadError(b.First, err)
 	}
 	b.payload, b.loaded = p, true
 	return nil
@@ -276,25 +261,40 @@ func blockPartsOf(first uint64, stored []byte) (p blockParts, err error) {
 
 // decodeTable is decode without the payload, which it returns packed, as a part of stored.
 func (b *Block) decodeTable(first uint64, stored []byte, c *codec) ([]byte, error) {
-	fail := func(what string) ([]byte, error) { return nil, &CorruptError{Offset: first, What: what} }
 	p, err := blockPartsOf(first, stored)
 	if err != nil {
 		return nil, err
 	}
-	table, err := c.expand(b.tableBuf, p.table, p.flags&blockTableZstd != 0, p.tableRaw)
-	if err != nil {
-		return fail("header table: " + err.Error())
+	if b.tableBuf, err = p.expandTable(b.tableBuf, first, c); err != nil {
+		return nil, err
 	}
-	b.tableBuf = table
 	b.First, b.rawLen, b.codec = first, p.payloadRaw, c
 	b.loaded = false
-	b.entries, err = decodeTable(b.entries[:0], table, int(p.count), int(p.payloadRaw))
-	var unknown *newerRecord
-	if errors.As(err, &unknown) {
-		return nil, newer(first+uint64(unknown.record), unknown.what)
-	}
-	if err != nil {
-		return fail(err.Error())
+	if b.entries, err = decodeTable(b.entries[:0], b.tableBuf, int(p.count), int(p.payloadRaw)); err != nil {
+		return nil, tableError(first, err)
 	}
 	return p.packed, nil
+}
+
+// expandTable unpacks the table of the block that begins at first, in place of buf.
+func (p *blockParts) expandTable(buf []byte, first uint64, c *codec) ([]byte, error) {
+	table, err := c.expand(buf, p.table, p.flags&blockTableZstd != 0, p.tableRaw)
+	if err != nil {
+		return nil, &CorruptError{Offset: first, What: "header table: " + err.Error()}
+	}
+	return table, nil
+}
+
+// payloadError is what is wrong with the payload of the block that begins at first.
+func payloadError(first uint64, err error) error {
+	return &CorruptError{Offset: first, What: "payload: " + err.Error()}
+}
+
+// tableError is what is wrong with the table of the block that begins at first.
+func tableError(first uint64, err error) error {
+	var unknown *newerRecord
+	if errors.As(err, &unknown) {
+		return newer(first+uint64(unknown.record), unknown.what)
+	}
+	return &CorruptError{Offset: first, What: err.Error()}
 }

@@ -88,13 +88,31 @@
 // Finding a moment or a number reads the headers of a block, 100 us of decoding where it holds a message an event. They are kept (16 MiB): records
 // never change, so what is kept answers for the records that it has; for those that the sealer added to the block since, it is taken if the block
 // that the database has is of the same length and checksum. Moments are kept by the ranges of time that a block's messages lie at (8 MiB, moments.go),
-// so one question of a block answers for all times in it. Payloads are not kept: who wants one record unpacks it alone (Block.FramesOnly), reading
-// over the columns of those before it.
+// so one question of a block answers for all times in it.
 //
 // Moments were kept by the millisecond (8,192 of them), and each other time took three iterators, two of which read a block to know its length, and the
 // one before it, since SeekLT looks there too. Processor time of a lookup of any object at any time (bench's uniform, 20,000 questions, old and new
 // in turn): mixed day 53 us, then 10 (p50 41, then 6.4, p99 257, then 69); 64 events a message 31, then 8.6; one event a message 17, then 6.2. Of 12
 // million events of a mixed day, of which most blocks are asked for once: 105, then 73.
+//
+// Blocks of which single records were read are kept opened (Options.MessageCache, 32 MiB; openedblocks.go): the table and the columns of the
+// payload unpacked, with marks in them, 16 records or 32 messages and events apart, so that one record is read from the mark before it. That
+// takes 60 to 90 B an event, where the records as received take 380 to 400. Which block holds an offset or a sequence number is known there without the
+// database, for Record and BySeq too. BenchmarkGet, any of 1,000,000 events in messages of 64 or of 300,000 messages of one; processor time of the whole
+// process, collecting garbage included, two runs in turn on 2 cores:
+//
+//	                                        64 events        1 event
+//	each block read and decoded, before     80 to 90 us   100 to 103 us   40 allocations
+//	opened blocks, those of 32 MiB kept     32 to 34 us   4.3 to 4.8 us   17 and 1: of those of 64, two fifths are not kept
+//	opened blocks, none kept                88 to 90 us   111 to 123 us   42 to 44
+//
+// bench, get, 20,000 messages, p50 wall time: 72 us before and 15.1 now with 64 events a message, 79 and 3.2 with one, 79 and 6.1 on a mixed day. A hit
+// with 64 events is 24 KB of MessagePack to write.
+//
+// The limit that remains is a block that is not kept: 256 KiB of messages are opened to read one of them. With one event a message a third of that
+// is reading over all messages for the marks, a quarter unpacking zstd, a fifth the table, a sixth garbage, a twentieth the database
+// and the checksum. So who reads any of far more messages than fit reads each as slowly as before: smaller blocks (Options.BlockRaw) or more
+// memory are the ways out. A program that keeps messages as they come reads those in 5 to 25 us, from eleven times as many bytes.
 //
 // # The horizon
 //

@@ -21,6 +21,7 @@ func checkInvisible(t *testing.T, j *Journal, m *model, s *stream, durable uint6
 	}
 	known := model{}
 	var messages uint64
+	var lone Lone
 	for _, r := range m.recs {
 		if r.offset <= durable {
 			known.recs = append(known.recs, r)
@@ -35,7 +36,13 @@ func checkInvisible(t *testing.T, j *Journal, m *model, s *stream, durable uint6
 		if _, err := j.Record(r.offset); !errors.Is(err, ErrNotFound) {
 			t.Errorf("Record(%d) with %d durable: %v", r.offset, durable, err)
 		}
+		if err := j.Lone(&lone, r.offset); !errors.Is(err, ErrNotFound) {
+			t.Errorf("Lone(%d) with %d durable: %v", r.offset, durable, err)
+		}
 		if r.batch() && r.header.HasSeq {
+			if err := j.LoneBySeq(&lone, r.header.Source, r.header.Epoch, r.header.Seq); !errors.Is(err, ErrNotFound) {
+				t.Errorf("LoneBySeq finds offset %d with %d durable, %v", lone.Offset, durable, err)
+			}
 			if got, err := j.BySeq(r.header.Source, r.header.Epoch, r.header.Seq); !errors.Is(err, ErrNotFound) {
 				t.Errorf("BySeq finds offset %d with %d durable, %v", got.Offset, durable, err)
 			}

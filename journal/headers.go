@@ -181,18 +181,3 @@ func (j *Journal) at(source uint32, ms int64) (m Moment, in *headers, err error)
 	}
 	return m, in, err
 }
-
-// BlockOfSeq fills b (nil: a new one) with the block that holds a source's batch, by epoch and sequence number, and returns which of its
-// records it is. Errors as of BySeq.
-func (j *Journal) BlockOfSeq(b *Block, source uint32, epoch, seq uint64) (*Block, int, error) {
-	it, err := j.blockOfSeq(source, epoch, seq)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer it.Close()
-	if b, err = j.blockFrom(it, b); err != nil {
-		return nil, 0, err
-	}
-	i, err := j.findSeq(b.First, b.entries, source, epoch, seq)
-	return b, i, err
-}

@@ -58,6 +58,7 @@ type Journal struct {
 	horizon atomic.Pointer[Horizon]
 	flushed atomic.Pointer[written] // when the newest flush that worked began
 
+	opened   *openedBlocks
 	headers  *recent[uint64, *headers] // by the offset of the block's first record
 	moments  moments
 	wentBack atomic.Uint64 // offset of the newest record whose publisher time lies before an older one's, since Open
@@ -212,7 +213,7 @@ func openExamined(dir string, s *survey, o Options) (*Journal, error) {
 		dir: dir, opts: o, db: db, guard: guard, clocks: map[uint32]*clock{}, sources: map[uint32]Source{},
 		pending: make(chan commit, outstanding), slots: make(chan struct{}, outstanding),
 		moved: make(chan struct{}), sealWanted: make(chan struct{}, 1),
-		headers: newRecent[uint64, *headers](headersCache),
+		opened: newOpenedBlocks(o.MessageCache), headers: newRecent[uint64, *headers](headersCache),
 	}
 	j.stopping, j.stop = context.WithCancel(context.Background())
 	if j.codec, err = newCodec(); err == nil {

@@ -29,6 +29,10 @@ type Options struct {
 	Cache *pebble.Cache
 	// CacheSize in bytes, used where Cache is nil. 0: 16 MiB. More makes repeated reads of the past faster.
 	CacheSize int64
+	// MessageCache is how many bytes of memory hold opened blocks, of which single records were read: about a fifth of what their records take
+	// as received. 0: 32 MiB, 350,000 to 550,000 events. A record whose block is in it is read 5 to 25 times faster (BenchmarkGet). It is only
+	// taken as records are read alone. Below 0: none.
+	MessageCache int
 	// MemTableSize in bytes; two may be held at once, and the write-ahead log is about four times that at most.
 	// 0: 32 MiB. More means fewer, larger tables.
 	MemTableSize uint64
@@ -59,6 +63,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CacheSize == 0 {
 		o.CacheSize = 16 << 20
+	}
+	if o.MessageCache == 0 {
+		o.MessageCache = 32 << 20
 	}
 	if o.MemTableSize == 0 {
 		o.MemTableSize = 32 << 20

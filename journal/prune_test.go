@@ -65,6 +65,10 @@ func TestPruneReads(t *testing.T) {
 		j := mustOpen(t, o, 0)
 		s, m := newStream(t, rng, j, 3), &model{}
 		m.appendMany(t, j, s, 300, 8)
+		var lone Lone
+		for o := range uint64(300) { // what is kept of them must not be shown when they are pruned
+			wantLone(t, "Lone", &lone, j.Lone(&lone, o+1), &m.recs[o])
+		}
 		type at struct {
 			source uint32
 			ms     int64
@@ -132,10 +136,20 @@ func TestPruneReads(t *testing.T) {
 						t.Fatalf("horizon %d, source %d, last batch at %d: %+v, %v, want %d", horizon, src.id, o, r, err, want)
 					}
 				}
-				if h := &m.recs[o-1].header; o > horizon && h.Counts() && h.HasSeq {
-					if r, err := j.BySeq(h.Source, h.Epoch, h.Seq); err != nil || r.Offset != o {
-						t.Fatalf("horizon %d, seq of %d: %+v, %v", horizon, o, r, err)
+				err = j.Lone(&lone, o)
+				if o < horizon && !isPruned(err) {
+					t.Fatalf("horizon %d, record %d alone: %v", horizon, o, err)
+				} else if o >= horizon {
+					wantLone(t, "Lone", &lone, err, &m.recs[o-1])
+				}
+				if h := &m.recs[o-1].header; h.Counts() && h.HasSeq {
+					want := &m.recs[o-1]
+					if o < horizon {
+						want = nil
 					}
+					r, err := j.BySeq(h.Source, h.Epoch, h.Seq)
+					wantRecord(t, "BySeq", r, err, want)
+					wantLone(t, "LoneBySeq", &lone, j.LoneBySeq(&lone, h.Source, h.Epoch, h.Seq), want)
 				}
 			}
 			for a, want := range before {

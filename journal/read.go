@@ -150,6 +150,9 @@ func (j *Journal) Record(offset uint64) (Record, error) {
 	if err := j.readable(offset); err != nil {
 		return Record{}, err
 	}
+	if b := j.opened.at(offset); b != nil {
+		return b.record(int(offset - b.first))
+	}
 	h, err := j.headersAt(offset)
 	if err != nil {
 		return Record{}, err
@@ -196,6 +199,9 @@ func (j *Journal) lastWhere(source uint32, offset uint64, ok func(*Header) bool)
 // BySeq returns the record of a source's batch by epoch and sequence number. ErrNotFound where it was never received, or is not
 // durable yet, or lies before the horizon.
 func (j *Journal) BySeq(source uint32, epoch, seq uint64) (Record, error) {
+	if b, i := j.opened.withSeq(streamKey{source, epoch}, seq); b != nil && j.readable(b.first+uint64(i)) == nil {
+		return b.record(i)
+	}
 	it, err := j.blockOfSeq(source, epoch, seq)
 	if err != nil {
 		return Record{}, err
@@ -219,10 +225,11 @@ func (j *Journal) blockOfSeq(source uint32, epoch, seq uint64) (*pebble.Iterator
 		return nil, err
 	}
 	found := it.SeekLT(seqKey(source, epoch, seq, math.MaxUint64)) && bytes.HasPrefix(it.Key(), seqKey(source, epoch, 0, 0)[:13])
-	if found {
-		found = it.SeekLT(blockKey(last8(it.Key()) + 1))
+	if found { // forward: of what it finds backward, the database makes a copy
+		key := blockKey(last8(it.Key()))
+		found = it.SeekGE(key) && bytes.Equal(it.Key(), key)
 	}
-	if found && it.Key()[0] == keyBlock {
+	if found {
 		return it, nil
 	}
 	err = it.Error()
@@ -232,11 +239,11 @@ func (j *Journal) blockOfSeq(source uint32, epoch, seq uint64) (*pebble.Iterator
 	return nil, ErrNotFound
 }
 
-// findSeq finds a batch among the records of the block that begins at first.
+// findSeq finds a batch that may be shown among the records of the block that begins at first.
 func (j *Journal) findSeq(first uint64, entries []entry, source uint32, epoch, seq uint64) (int, error) {
 	for i := range entries {
 		h := &entries[i].Header
-		if h.Source == source && h.Counts() && h.HasSeq && h.Epoch == epoch && h.Seq == seq && first+uint64(i) <= j.Durable() {
+		if h.Source == source && h.Counts() && h.HasSeq && h.Epoch == epoch && h.Seq == seq && j.readable(first+uint64(i)) == nil {
 			return i, nil
 		}
 	}

@@ -63,10 +63,12 @@ func checkReads(t testing.TB, j *Journal, m *model, s *stream, rng *rand.Rand, n
 	if last == 0 {
 		return
 	}
+	var lone Lone
 	for range questions(n) {
 		o := rng.Uint64N(last + 3)
 		r, err := j.Record(o)
 		wantRecord(t, "Record", r, err, m.record(o))
+		wantLone(t, "Lone", &lone, j.Lone(&lone, o), m.record(o))
 		if b, err := j.Block(nil, o); (err == nil) != (m.record(o) != nil) {
 			t.Fatalf("Block(%d): %v", o, err)
 		} else if err == nil && (o < b.First || o > b.Last()) {
@@ -83,7 +85,9 @@ func checkReads(t testing.TB, j *Journal, m *model, s *stream, rng *rand.Rand, n
 		}
 		r, err = j.BySeq(src.id, epoch, seq)
 		wantRecord(t, "BySeq", r, err, m.bySeq(src.id, epoch, seq))
+		wantLone(t, "LoneBySeq", &lone, j.LoneBySeq(&lone, src.id, epoch, seq), m.bySeq(src.id, epoch, seq))
 	}
+	checkOpened(t, j.opened)
 	for _, src := range s.sources {
 		r, err := j.LastBatch(src.id, math.MaxUint64)
 		wantRecord(t, "LastBatch of all", r, err, m.lastBatch(src.id, last))
@@ -98,6 +102,7 @@ func TestReads(t *testing.T) {
 	for round := range 2 + questions(6) {
 		o := testOptions(vfs.NewMem())
 		o.BlockRaw = []int{1, 300, 2000, 20_000, 0}[rng.IntN(5)]
+		o.MessageCache = []int{-1, 10_000, 100_000, 0}[rng.IntN(4)]
 		j := mustOpen(t, o, 0)
 		s, m := newStream(t, rng, j, 1+rng.IntN(4)), &model{}
 		maxGroup := []int{1, 5, 60}[round%3]

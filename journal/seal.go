@@ -95,7 +95,7 @@ func (j *Journal) seal(ctx context.Context, all bool) error {
 			break
 		}
 		hole := len(r.blocks) > 0 && b.first != r.last+1
-		large := b.raw >= j.opts.BlockRaw/2 || b.records >= maxBlockRecords/2
+		large := j.large(b.raw, b.records)
 		if hole || large || (len(r.blocks) > 0 && (r.raw+b.raw > maxBlockRaw || r.records()+b.records > maxBlockRecords)) {
 			if err := j.merge(r, b.first); err != nil {
 				return err
@@ -124,6 +124,11 @@ func (j *Journal) seal(ctx context.Context, all bool) error {
 	}
 	j.unsealed = r
 	return nil
+}
+
+// large reports whether sealing leaves a block of that many raw bytes and records as it is.
+func (j *Journal) large(raw, records int) bool {
+	return raw >= j.opts.BlockRaw/2 || records >= maxBlockRecords/2
 }
 
 // blockSize is what decides whether a block is merged. Its head tells it: most blocks are large, and to unpack the headers of each for that was a

@@ -146,74 +146,104 @@ func (w *tableWriter) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// decodeTable appends the entries of a table of count records, whose payloads together are payloadLen bytes long.
-func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, error) {
+// tableReader reads the entries of a table one by one. A copy of it goes on from the same place.
+type tableReader struct {
+	cols   [columns]varint.Cursor
+	record int    // the next one
+	start  int    // where its payload begins
+	rest   int    // bytes of payload from there on
+	source uint32 // of the record before, as the others
+	epoch  uint64
+	seq    uint64
+	time   int64
+	// received is in ns.
+	received int64
+}
+
+// newTableReader reads a table of count records, whose payloads together are payloadLen bytes long.
+func newTableReader(table []byte, count, payloadLen int) (r tableReader, err error) {
+	r.rest = payloadLen
 	head := varint.Cursor{B: table}
 	var lens [columns]uint64
 	for i := range lens {
 		lens[i] = head.Uvarint()
 	}
-	var cols [columns]varint.Cursor
-	rest := head.B
-	for i := range cols {
-		if head.Bad || lens[i] > uint64(len(rest)) {
-			return dst, errTable
-		}
-		cols[i].B, rest = rest[:lens[i]], rest[lens[i]:]
+	for i := range r.cols {
+		r.cols[i].B = head.Bytes(lens[i])
 	}
-	if len(rest) != 0 || len(cols[colFlags].B) != 2*count {
-		return dst, errTable
+	if !head.Done() || len(r.cols[colFlags].B) != 2*count {
+		return r, errTable
 	}
-	var p Header
-	at := 0
-	for i := range count {
-		e := entry{}
-		e.Kind = Kind(cols[colFlags].Byte())
-		flags := cols[colFlags].Byte()
-		e.HasSeq = flags&recHasSeq != 0
-		e.HasTime = flags&recHasTime != 0
-		e.Duplicate = flags&recDuplicate != 0
-		e.Follows = flags&recFollows != 0
-		e.InWindow = flags&recInWindow != 0
-		e.Keyed = flags&recKeyed != 0
-		e.plain = flags&recPlain != 0
-		e.Source = uint32(cols[colSource].Delta(uint64(p.Source)))
-		e.Epoch = cols[colEpoch].Delta(p.Epoch)
-		e.Seq = cols[colSeq].Delta(p.Seq)
-		e.Time = int64(cols[colTime].Delta(uint64(p.Time)))
-		e.Received = int64(cols[colReceived].Delta(uint64(p.Received)))
-		e.Events = uint32(cols[colEvents].Uvarint())
-		length := cols[colLength].Uvarint()
-		if length > uint64(payloadLen-at) {
-			return dst, errTable
-		}
-		e.start, e.length = at, int(length)
-		at += e.length
-		if flags&recRare != 0 {
-			if b := cols[colRare].B; len(b) > 0 && b[0]&^rareKnown != 0 {
-				return dst, &newerRecord{i, fmt.Sprintf("flags %#x of which this program knows %#x", b[0], rareKnown)}
-			}
-			if !decodeRare(&cols[colRare], &e) {
-				return dst, errTable
-			}
-		}
-		if flags&recRare != 0 || e.Kind != Message {
-			if what := e.unknown(); what != "" {
-				return dst, &newerRecord{i, what}
-			}
-		}
-		dst = append(dst, e)
-		p = e.Header
+	return r, nil
+}
+
+// next fills e, which must be zero, with the next entry; there must be one.
+func (r *tableReader) next(e *entry) error {
+	c := &r.cols
+	e.Kind = Kind(c[colFlags].Byte())
+	flags := c[colFlags].Byte()
+	e.HasSeq = flags&recHasSeq != 0
+	e.HasTime = flags&recHasTime != 0
+	e.Duplicate = flags&recDuplicate != 0
+	e.Follows = flags&recFollows != 0
+	e.InWindow = flags&recInWindow != 0
+	e.Keyed = flags&recKeyed != 0
+	e.plain = flags&recPlain != 0
+	r.source = uint32(c[colSource].Delta(uint64(r.source)))
+	r.epoch = c[colEpoch].Delta(r.epoch)
+	r.seq = c[colSeq].Delta(r.seq)
+	r.time = int64(c[colTime].Delta(uint64(r.time)))
+	r.received = int64(c[colReceived].Delta(uint64(r.received)))
+	e.Source, e.Epoch, e.Seq, e.Time, e.Received = r.source, r.epoch, r.seq, r.time, r.received
+	e.Events = uint32(c[colEvents].Uvarint())
+	length := c[colLength].Uvarint()
+	if length > uint64(r.rest) {
+		return errTable
 	}
-	for i := range cols {
-		if cols[i].Bad || len(cols[i].B) != 0 {
-			return dst, errTable
+	e.start, e.length = r.start, int(length)
+	r.start += e.length
+	r.rest -= e.length
+	if flags&recRare != 0 {
+		if b := c[colRare].B; len(b) > 0 && b[0]&^rareKnown != 0 {
+			return &newerRecord{r.record, fmt.Sprintf("flags %#x of which this program knows %#x", b[0], rareKnown)}
+		}
+		if !decodeRare(&c[colRare], e) {
+			return errTable
 		}
 	}
-	if at != payloadLen {
-		return dst, errTable
+	if flags&recRare != 0 || e.Kind != Message {
+		if what := e.unknown(); what != "" {
+			return &newerRecord{r.record, what}
+		}
 	}
-	return dst, nil
+	r.record++
+	return nil
+}
+
+// end is nil where all was read, and nothing but that was there.
+func (r *tableReader) end() error {
+	for i := range r.cols {
+		if !r.cols[i].Done() {
+			return errTable
+		}
+	}
+	if r.rest != 0 {
+		return errTable
+	}
+	return nil
+}
+
+// decodeTable appends the entries of a table of count records, whose payloads together are payloadLen bytes long.
+func decodeTable(dst []entry, table []byte, count, payloadLen int) ([]entry, error) {
+	r, err := newTableReader(table, count, payloadLen)
+	for i := 0; i < count && err == nil; i++ {
+		dst = append(dst, entry{})
+		err = r.next(&dst[len(dst)-1])
+	}
+	if err == nil {
+		err = r.end()
+	}
+	return dst, err
 }
 
 func decodeRare(c *varint.Cursor, e *entry) bool {

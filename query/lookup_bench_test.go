@@ -148,16 +148,9 @@ func BenchmarkLookup(b *testing.B) {
 	b.Run("seq", func(b *testing.B) {
 		b.ReportAllocs()
 		begun := cpuSeconds()
-		var block *journal.Block
-		var frames [][]byte
-		var seq [8]byte
+		var r journal.Lone
 		for b.Loop() {
-			var i int
-			var err error
-			if block, i, err = w.e.Journal.BlockOfSeq(block, w.source, 1, 1+rng.Uint64N(w.seqs)); err != nil {
-				b.Fatal(err)
-			}
-			if frames, err = block.FramesOnly(i, frames[:0], &seq); err != nil {
+			if err := w.e.Journal.LoneBySeq(&r, w.source, 1, 1+rng.Uint64N(w.seqs)); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -17,6 +18,7 @@ type record struct {
 	Source string
 
 	block  *journal.Block
+	lone   *journal.Lone // in place of block
 	index  int
 	frames [][]byte
 	seq    [8]byte
@@ -24,6 +26,9 @@ type record struct {
 
 // Frames returns its frames, exactly as received.
 func (r *record) Frames() ([][]byte, error) {
+	if r.lone != nil {
+		return r.lone.Frames, nil
+	}
 	var err error
 	r.frames, err = r.block.Frames(r.index, r.frames[:0], &r.seq)
 	return r.frames, err
@@ -63,6 +68,12 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 	of := make(map[uint32]*stretch, len(in))
 	for i := range in {
 		of[in[i].ID] = &in[i]
+	}
+	if high-low == 1 {
+		if done, err := e.loneRecord(high, of, f); done {
+			progress.tell(1, 1)
+			return cmp.Or(err, ctx.Err())
+		}
 	}
 	a := newReadAhead(ctx, e.Journal, low, high)
 	defer a.stop()
@@ -106,6 +117,23 @@ func (e *Engine) eachRecord(ctx context.Context, in []stretch, progress Progress
 		}
 	}
 	return ctx.Err()
+}
+
+// loneRecord is eachRecord for one offset, without the rest of its block. It is not done where the record cannot be read so: reading the block
+// tells why.
+func (e *Engine) loneRecord(offset uint64, of map[uint32]*stretch, f func(*record) error) (done bool, err error) {
+	var l journal.Lone
+	if e.Journal.Lone(&l, offset) != nil {
+		return false, nil
+	}
+	s := of[l.Header.Source]
+	if s == nil || offset <= s.from.Offset || offset > s.to.Offset {
+		return true, nil
+	}
+	if err = f(&record{Header: &l.Header, Offset: offset, Source: s.Name, lone: &l}); errors.Is(err, errEnough) {
+		err = nil
+	}
+	return true, err
 }
 
 // readAhead reads blocks in their order, and unpacks several at once, before they are asked for.

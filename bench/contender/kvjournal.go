@@ -23,6 +23,7 @@ type kvJournal struct {
 	block  *journal.Block
 	frames [][]byte
 	seq    [8]byte
+	lone   journal.Lone
 }
 
 func openKV(dir string) (Journal, error) {
@@ -94,15 +95,10 @@ func (kv *kvJournal) ReadAll(f func(seq uint64, payload []byte) error) error {
 }
 
 func (kv *kvJournal) Get(seq uint64) ([]byte, error) {
-	b, i, err := kv.j.BlockOfSeq(kv.block, kv.source.ID, 1, seq)
-	if err != nil {
+	if err := kv.j.LoneBySeq(&kv.lone, kv.source.ID, 1, seq); err != nil {
 		return nil, err
 	}
-	kv.block = b
-	if kv.frames, err = b.FramesOnly(i, kv.frames[:0], &kv.seq); err != nil {
-		return nil, err
-	}
-	return kv.frames[2], nil
+	return kv.lone.Frames[2], nil
 }
 
 // Settle does what a recorder does when it ends.

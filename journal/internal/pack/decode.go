@@ -17,11 +17,14 @@ const maxSmall = 1 << 20
 // Unpack appends the messages of a packed block, one behind the other, to dst. They must be exactly size bytes. It allocates no more than
 // the block's own bytes and size call for.
 func Unpack(dst, packed []byte, size int, z *zstd.Decoder) ([]byte, error) {
-	d, err := open(packed, size, z)
+	small, hex, err := split(packed, size, z, false)
 	if err != nil {
 		return dst, err
 	}
-	d.limit = len(dst) + size
+	d := decoder{hex: varint.Cursor{B: hex}, limit: len(dst) + size}
+	if !d.columns(small) {
+		return dst, ErrPacked
+	}
 	dst, ok := d.messages(dst)
 	if !ok || len(dst) != d.limit || !d.used() {
 		return dst, ErrPacked
@@ -29,26 +32,36 @@ func Unpack(dst, packed []byte, size int, z *zstd.Decoder) ([]byte, error) {
 	return dst, nil
 }
 
-// open splits a packed block, of messages of size bytes together, into its columns.
-func open(packed []byte, size int, z *zstd.Decoder) (*decoder, error) {
+// split takes a packed block, of messages of size bytes together, apart, and unpacks small. They are copies where own says so; else they may be parts
+// of packed.
+func split(packed []byte, size int, z *zstd.Decoder, own bool) (small, hex []byte, err error) {
 	head := varint.Cursor{B: packed}
 	rawLen, storedLen := head.Uvarint(), head.Uvarint()
-	small := head.Bytes(storedLen)
+	stored := head.Bytes(storedLen)
+	hex = head.B
 	// A raw message stands in small as it is; definitions and numbers come on top, a few bytes per byte of message at most.
 	if head.Bad || rawLen > 4*uint64(size)+maxSmall {
-		return nil, ErrPacked
+		return nil, nil, ErrPacked
 	}
-	if storedLen != rawLen {
-		var err error
-		if small, err = z.DecodeAll(small, make([]byte, 0, rawLen)); err != nil || uint64(len(small)) != rawLen {
-			return nil, ErrPacked
+	room := rawLen
+	if own {
+		room += uint64(len(hex)) // one piece of memory holds both
+	}
+	switch {
+	case storedLen != rawLen:
+		if small, err = z.DecodeAll(stored, make([]byte, 0, room)); err != nil || uint64(len(small)) != rawLen {
+			return nil, nil, ErrPacked
 		}
+	case own:
+		small = append(make([]byte, 0, room), stored...)
+	default:
+		small = stored
 	}
-	d := &decoder{hex: varint.Cursor{B: head.B}}
-	if !d.columns(small) {
-		return nil, ErrPacked
+	if own {
+		both := append(small, hex...)
+		small, hex = both[:rawLen:rawLen], both[rawLen:]
 	}
-	return d, nil
+	return small, hex, nil
 }
 
 type decoder struct {

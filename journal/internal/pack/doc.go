@@ -30,4 +30,7 @@
 // processor time and BenchmarkUnpack 0.75 (medians of three, in turn), and a block 34.5 B an event in place of 41.3. Hex digits are not
 // searched for repeats: where the same keys come back within a block, one frame of the raw bytes may be smaller (31 B an event with
 // 1,000 objects).
+//
+// One message is read from the columns by marks (Open, Messages). BenchmarkOpen and BenchmarkMessage, on a busy 2-core machine: opening 256 KiB takes
+// half to four fifths of the time of BenchmarkUnpack, and each message from then on 10 us with 64 events and 2 us with one; 58 and 71 B an event are kept.
 package pack

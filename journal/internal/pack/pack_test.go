@@ -47,13 +47,19 @@ func (c codec) roundTrip(t *testing.T, messages [][]byte) int {
 	if !bytes.Equal(got, append([]byte("before"), want...)) {
 		t.Fatalf("%d messages came back changed", len(messages))
 	}
-	for i := 0; i < len(messages); i += 1 + len(messages)/50 {
-		got, err := UnpackOne([]byte("before"), packed, len(want), i, len(messages[i]), c.dec)
+	var key []byte
+	m, err := Open(packed, len(want), c.dec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(packed) // nothing of it is kept
+	for i := len(messages) - 1; i >= 0; i -= 1 + len(messages)/500 {
+		got, err := m.Append([]byte("before"), i, len(messages[i]), &key)
 		if err != nil || string(got) != "before"+string(messages[i]) {
 			t.Fatalf("message %d of %d alone came back changed: %v", i, len(messages), err)
 		}
 	}
-	if _, err := UnpackOne(nil, packed, len(want), len(messages), 0, c.dec); err != ErrPacked {
+	if _, err := m.Append(nil, len(messages), 0, &key); err != ErrPacked {
 		t.Fatalf("a message behind the last: %v", err)
 	}
 	return len(packed)
@@ -156,11 +162,7 @@ func TestDamage(t *testing.T) {
 		size += len(m)
 	}
 	packed := e.AppendTo(nil, c.enc)
-	check := func(b []byte) {
-		if got, err := Unpack(nil, b, size, c.dec); err == nil && len(got) != size {
-			t.Fatalf("%d bytes unpacked, %d expected", len(got), size)
-		}
-	}
+	check := func(b []byte) { checkDamaged(t, c, b, size) }
 	for i := range packed {
 		check(packed[:i])
 		for bit := range 8 {
@@ -171,6 +173,25 @@ func TestDamage(t *testing.T) {
 	}
 	if _, err := Unpack(nil, packed, size-1, c.dec); err == nil {
 		t.Error("unpacked into fewer bytes than there are")
+	}
+}
+
+// checkDamaged unpacks what may be no block: it gives an error, or as many bytes as were asked for, whole or message by message.
+func checkDamaged(t *testing.T, c codec, packed []byte, size int) {
+	t.Helper()
+	if got, err := Unpack(nil, packed, size, c.dec); err == nil && len(got) != size {
+		t.Fatalf("%d bytes unpacked, %d expected", len(got), size)
+	}
+	m, err := Open(packed, size, c.dec)
+	if err != nil {
+		return
+	}
+	for i := range min(m.count, 100) {
+		for _, length := range []int{0, 5, size} {
+			if got, err := m.Append(nil, i, length, new([]byte)); err == nil && len(got) != length {
+				t.Fatalf("message %d has %d bytes, %d expected", i, len(got), length)
+			}
+		}
 	}
 }
 
@@ -192,9 +213,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(e.AppendTo(nil, c.enc), 2000)
 	f.Fuzz(func(t *testing.T, packed []byte, size int) {
 		size = int(uint(size) % (1 << 20))
-		if got, err := Unpack(nil, packed, size, c.dec); err == nil && len(got) != size {
-			t.Fatalf("%d bytes unpacked, %d expected", len(got), size)
-		}
+		checkDamaged(t, c, packed, size)
 	})
 }
 
@@ -236,6 +255,44 @@ func BenchmarkUnpack(b *testing.B) {
 		if out, err = Unpack(out[:0], packed, size, c.dec); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkOpen opens 256 KiB of messages; BenchmarkMessage reads any one of them.
+func BenchmarkOpen(b *testing.B)    { benchmarkOne(b, true) }
+func BenchmarkMessage(b *testing.B) { benchmarkOne(b, false) }
+
+func benchmarkOne(b *testing.B, open bool) {
+	c := newCodec(b)
+	for _, events := range []int{1, 64} {
+		messages := traffic(700/events, events)
+		var e Encoder
+		size := 0
+		for _, m := range messages {
+			e.Add(m)
+			size += len(m)
+		}
+		packed := e.AppendTo(nil, c.enc)
+		m, err := Open(packed, size, c.dec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
+			b.ReportAllocs()
+			var out, key []byte
+			for i := 0; b.Loop(); i++ {
+				if open {
+					m, err = Open(packed, size, c.dec)
+				} else {
+					i := i * 7 % len(messages)
+					out, err = m.Append(out[:0], i, len(messages[i]), &key)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(m.Size())/700, "kept-B/event")
+		})
 	}
 }
 
