@@ -173,6 +173,7 @@ type reader struct {
 	clears  *pebble.Iterator // over clears and proofs
 	key     []byte
 	medium  []byte
+	events  []byte
 }
 
 func (s *state) reader() *reader {

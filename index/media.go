@@ -30,6 +30,17 @@ func (v *View) Media(dst []Medium, o *Object, at Position) ([]Medium, error) {
 	h := v.x.hot
 	first, n := len(dst)-2, len(v.key)
 	present := h != nil && !at.Before(v.newestOfSource(o.Source))
+	if h != nil && !present {
+		var events []byte
+		var whole bool
+		var err error
+		if dst, events, whole, err = v.allRows(dst, at); whole && err == nil {
+			h.keepEvents(hash, v.key[1:n], scope, events, true, v.state)
+		}
+		if whole || err != nil {
+			return dst, err
+		}
+	}
 	dst, all, err := v.newestRows(dst, at, present)
 	if all && err == nil {
 		h.keep(hash, v.key[1:n], scope, dst[first:], v.state)
@@ -71,16 +82,62 @@ func (v *View) newestOfSource(source uint32) Position {
 	return Behind(0)
 }
 
+// wholeRows and wholeBytes bound the events of an object that are read, and kept, for a question about its past. Others are sought each time.
+const (
+	wholeRows  = 24
+	wholeBytes = 3 * maxHot / 4
+)
+
+// allRows is newestRows of an object of which few rows are there, which it reads all, and then whole is true and events are theirs, as hot keeps
+// them; else dst is as it was. events are valid until the next question.
+func (v *View) allRows(dst []Medium, at Position) (_ []Medium, events []byte, whole bool, err error) {
+	it, err := v.overHistory()
+	if err != nil {
+		return dst, nil, false, err
+	}
+	prefix, first, rows := len(v.key), len(dst)-2, 0
+	v.medium, v.events = v.medium[:0], v.events[:0]
+	for ok := it.SeekPrefixGE(v.key); ok; ok = it.Next() {
+		if rows++; rows > wholeRows || len(v.events) > wholeBytes {
+			clear(dst[first:])
+			return append(dst[:first], Medium{Name: "cpu"}, Medium{Name: "disk"}), nil, false, nil
+		}
+		b := it.Key()[prefix:]
+		end := mediumEnd(b)
+		if end < 0 {
+			return dst, nil, false, errEvidence
+		}
+		p, valid := cutPosition(b[end:])
+		if !valid {
+			return dst, nil, false, errEvidence
+		}
+		e, err := decodeEvidence(it.Value(), p)
+		if err != nil {
+			return dst, nil, false, err
+		}
+		v.events = appendEvidence(appendLive(append(v.events, b[:end]...), p), &e)
+		if !at.Before(p) && !bytes.Equal(b[:end], v.medium) {
+			dst = putMedium(dst, first, b[:end], e)
+			v.medium = append(v.medium[:0], b[:end]...)
+		}
+	}
+	return dst, v.events, true, it.Error()
+}
+
+// overHistory is the view's iterator over the history.
+func (v *View) overHistory() (it *pebble.Iterator, err error) {
+	if v.history == nil {
+		v.history, err = v.snap.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}, UseL6Filters: true})
+	}
+	return v.history, err
+}
+
 // newestRows adds to the media at the end of dst, cpu and disk, what the history has at or before a position of the object that v.key ends
 // behind. With present nothing, or little, is expected to be newer; then all tells that none is newer.
 func (v *View) newestRows(dst []Medium, at Position, present bool) (_ []Medium, all bool, err error) {
-	it := v.history
-	if it == nil {
-		it, err = v.snap.NewIter(&pebble.IterOptions{LowerBound: []byte{keyHistory}, UpperBound: []byte{keyHistory + 1}, UseL6Filters: true})
-		if err != nil {
-			return dst, false, err
-		}
-		v.history = it
+	it, err := v.overHistory()
+	if err != nil {
+		return dst, false, err
 	}
 	prefix, first := len(v.key), len(dst)-2
 	v.medium = v.medium[:0]
