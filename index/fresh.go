@@ -174,6 +174,7 @@ type reader struct {
 	key     []byte
 	medium  []byte
 	past    *objectPast // of the object whose events were read last; nil: of none
+	events  []byte
 }
 
 func (s *state) reader() *reader {

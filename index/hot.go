@@ -10,8 +10,9 @@ import (
 	"github.com/kvjournal/kvjournal/journal/varint"
 )
 
-// hot keeps, for objects that were asked for, the newest event on each medium: what View.Media reads of the history, also that there is none. It
-// is bounded, filled by those who ask, and kept up by what is written: an object that changes all the time is found like any other.
+// hot keeps, for objects that were asked for, the newest event on each medium: what View.Media reads of the history, also that there is none. Of
+// objects that were asked for at a moment before their newest event it keeps all events, if they are few. It is bounded, filled by
+// those who ask, and kept up by what is written: an object that changes all the time is found like any other.
 //
 // # Why it never answers with what was
 //
@@ -32,12 +33,16 @@ import (
 // then. Rows that are deleted (a prune) may be of any object: all is forgotten before each deletion. With another database (a rebuild) it
 // begins empty. A clear, a mark, a reading and its exceptions change no row of an object's history: they are read, and compared, for each question.
 //
-// A view at a past moment may take an entry whose events all lie at or before the moment: they are the newest there too.
+// A view at a past moment may take an entry whose events all lie at or before the moment: they are the newest there too. Where the entry is whole, so
+// that it has all events of the object in its state, it answers for every moment. A write tells the newest of an object and medium alone, not
+// those before it: so of a whole entry carry leaves what any other would have, the newest on each medium. An object that changes is read
+// again when its past is asked for; those at rest, which is most of them, are not.
 //
 // # Memory
 //
 // What is kept lies in the rings of 64 shards (hotring.go), without pointers. An entry takes about 90 bytes, and 8 for each place of a table that is
-// three eighths to three quarters full. When the memory is full, those go that were not asked for since the hand of their ring came by last: a
+// three eighths to three quarters full; a whole one takes 20 to 25 more for each event that is not the newest.
+// When the memory is full, those go that were not asked for since the hand of their ring came by last: a
 // set that fits is kept whole, in whatever order it is asked for, and of a larger one as much as fits. BenchmarkHotSet, a million objects on cpu
 // and disk whose keys are hashes, asked for at random:
 //
@@ -85,25 +90,40 @@ func (h *hot) media(dst []Medium, hash uint64, key []byte, scope int, number uin
 		return dst, false
 	}
 	c := varint.Cursor{B: entry}
-	if made := c.Uvarint(); made > number || !sameObject(&c, key, scope, named) {
+	made, whole := cutMade(&c)
+	if made > number || !sameObject(&c, key, scope, named) {
 		return dst, false
 	}
 	first := len(dst) - 2
+	var had []byte // the medium that was put last
 	for {
 		medium, p, rest := cutHot(c)
 		if medium == nil {
 			break
 		}
-		if at.Before(p) {
+		newer := at.Before(p)
+		if newer && !whole {
 			clear(dst[first:])
 			return append(dst[:first], Medium{Name: "cpu"}, Medium{Name: "disk"}), false
 		}
 		var e Evidence
 		e, c = cutEvidence(rest.B, p)
-		dst = putMedium(dst, first, medium, e)
+		if !newer && !bytes.Equal(medium, had) {
+			dst, had = putMedium(dst, first, medium, e), medium
+		}
 	}
 	s.hit(begins)
 	return dst, true
+}
+
+// appendMade is the number of the state that an entry is of, and whether it is whole, in one.
+func appendMade(b []byte, number uint64, whole bool) []byte {
+	return binary.AppendUvarint(b, number<<1|uint64(bit(whole, 1)))
+}
+
+func cutMade(c *varint.Cursor) (number uint64, whole bool) {
+	made := c.Uvarint()
+	return made >> 1, made&1 != 0
 }
 
 // cutHot reads the medium that c stands at, nil where there is none more, and its position; the evidence follows.
@@ -129,25 +149,36 @@ func sameObject(c *varint.Cursor, key []byte, scope int, named uint64) bool {
 	return string(c.Bytes(c.Uvarint())) == string(key)
 }
 
-// keep keeps an object's newest events as they are in a state; the first two media are cpu and disk. key and scope as in media. The entry
-// is the number of the state, the object's name, and of each medium that has an event its bytes as in keys, the position, and the evidence
-// without its group; hotFill follows where it was written over a longer one.
+// keep keeps an object's newest events as they are in a state; the first two media are cpu and disk. key and scope as in media.
 func (h *hot) keep(hash uint64, key []byte, scope int, media []Medium, of *state) {
+	var room [maxHot]byte
+	events := room[:0]
+	for i := range media {
+		if m := &media[i]; m.Has {
+			events = appendMedium(events, []byte(m.Name))
+			events = appendLive(events, m.Newest.Position)
+			events = appendEvidence(events, &m.Newest)
+		}
+	}
+	h.keepEvents(hash, key, scope, events, false, of)
+}
+
+// keepEvents keeps events of an object as they are in a state: all of them, if whole, in the order of media and from the newest back, else the newest of
+// each medium. The entry is the number of the state, doubled, and one if it is whole; the object's name; and of each event the bytes of its medium as in
+// keys, the position, and the evidence without its group. hotFill follows where it was written over a longer one.
+func (h *hot) keepEvents(hash uint64, key []byte, scope int, events []byte, whole bool, of *state) {
+	if h.size < hotLeast {
+		return
+	}
 	var room [512]byte
-	b := binary.AppendUvarint(room[:hotHead], of.number)
+	b := appendMade(room[:hotHead], of.number, whole)
 	number := h.scopes.add(key[:scope])
 	if b = binary.AppendUvarint(b, number); number != 0 {
 		key = key[scope:]
 	}
 	b = append(binary.AppendUvarint(b, uint64(len(key))), key...)
-	for i := range media {
-		if m := &media[i]; m.Has {
-			b = appendMedium(b, []byte(m.Name))
-			b = appendLive(b, m.Newest.Position)
-			b = appendEvidence(b, &m.Newest)
-		}
-	}
-	if h.size < hotLeast || len(b) > min(maxHot, h.size/4) {
+	b = append(b, events...)
+	if len(b) > min(maxHot, h.size/4) {
 		return
 	}
 	h.used.Store(true)
@@ -160,7 +191,7 @@ func (h *hot) keep(hash uint64, key []byte, scope int, media []Medium, of *state
 }
 
 // carry brings what is kept of an object up to an event that a write is about to make seen: key and scope as in media, the medium as in keys,
-// the evidence as in rows. next is the number that the next state will have.
+// the evidence as in rows. next is the number that the next state will have. What it leaves is not whole: the write may have older events too.
 func (h *hot) carry(key []byte, scope int, medium []byte, p Position, evidence []byte, next uint64) {
 	s, tag := h.ring(h.hash(key))
 	s.mu.Lock()
@@ -170,13 +201,13 @@ func (h *hot) carry(key []byte, scope int, medium []byte, p Position, evidence [
 		return
 	}
 	c := varint.Cursor{B: entry}
-	c.Uvarint()
+	cutMade(&c)
 	name := c.B
 	if !sameObject(&c, key, scope, h.scopes.number(key[:scope])) {
 		return // events of the object that has the tag will come by themselves
 	}
 	var room [hotHead + maxHot]byte
-	b := binary.AppendUvarint(room[:hotHead], next)
+	b := appendMade(room[:hotHead], next, false)
 	b = append(b, name[:len(name)-len(c.B)]...)
 	placed := false // the media stand in the order of their bytes
 	place := func() {
@@ -185,12 +216,18 @@ func (h *hot) carry(key []byte, scope int, medium []byte, p Position, evidence [
 		b = append(b, evidence[:len(evidence)-len(group.B)]...)
 		placed = true
 	}
+	var before []byte
 	for {
 		m, had, rest := cutHot(c)
 		if m == nil {
 			break
 		}
 		_, end := cutEvidence(rest.B, had)
+		if bytes.Equal(m, before) { // an older event of it, which media would not look at
+			c = end
+			continue
+		}
+		before = m
 		order := bytes.Compare(m, medium)
 		if order > 0 && !placed {
 			place()

@@ -258,6 +258,52 @@ func TestHotIsCarried(t *testing.T) {
 	expect(v, false, false)
 }
 
+// TestHotIsWhole: of an object that was asked for at a past moment all events are kept, for every moment; behind an event of it the newest are left;
+// one with many events is sought each time.
+func TestHotIsWhole(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.script(w.stored("a"))
+	w.script(w.stored("b"))
+	w.script(w.stored("a"))
+	for range wholeRows + 1 {
+		w.script(w.stored("many"))
+	}
+	x := w.openIndex(testOptions(vfs.NewMem()))
+	upTo(t, x, uint64(len(w.records)))
+	ask := func(key string, at Position) bool {
+		t.Helper()
+		v := view(t, x)
+		_, hit, err := askTwice(v, &Object{Source: 1, Tenant: []byte("default"), Key: []byte(key)}, at)
+		if err := errors.Join(err, v.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return hit
+	}
+	all := uint64(len(w.records))
+	expect := func(key string, hit bool, at ...uint64) {
+		t.Helper()
+		for _, o := range at {
+			if ask(key, Behind(o)) != hit {
+				t.Errorf("%s at %d of %d was kept: %v", key, o, w.j.Durable(), !hit)
+			}
+		}
+	}
+	expect("a", false, 1)
+	expect("a", true, 0, 1, 2, 3, all-1, all)
+	expect("never", false, 2)
+	expect("never", true, 0, 2, all)
+	expect("many", false, 5, 6, 5)
+	w.script(w.stored("b"))
+	upTo(t, x, uint64(len(w.records)))
+	expect("a", true, 0, 1, all, all+1)
+	w.script(w.stored("a"), w.stored("a"))
+	upTo(t, x, uint64(len(w.records)))
+	expect("a", true, all+3)
+	expect("a", false, all+2)
+	expect("a", true, 1, 3, all+1, all+2, all+3)
+	expect("never", true, 0, all+2)
+}
+
 // TestHotCarriesToTheNext: what a write brought up is of the state that comes behind it, whatever moment is asked for; media stay in the order of
 // their bytes, and an event behind a newer one changes nothing.
 func TestHotCarriesToTheNext(t *testing.T) {
@@ -284,6 +330,30 @@ func TestHotCarriesToTheNext(t *testing.T) {
 	names, offsets, hit := ask(2)
 	if !hit || !slices.Equal(names, []string{"cpu", "disk", "gpu", "nvme"}) || !slices.Equal(offsets, []uint64{1, 8, 9, 7}) {
 		t.Errorf("kept: %v, %v at %v", hit, names, offsets)
+	}
+	// Of a whole entry the newest of each medium are left.
+	var events []byte
+	for _, offset := range []uint64{6, 4, 2} {
+		events = append(appendLive(append(events, mediumCPU), Position{offset, 1}), evidence(offset)...)
+	}
+	h.keepEvents(h.hash(key), key, scope, events, true, s)
+	for _, o := range []uint64{7, 3} { // one that is newer, one that lies between
+		if h.carry(key, scope, []byte{mediumCPU}, Position{o, 1}, evidence(o), 2); o == 3 {
+			continue
+		}
+		if names, offsets, hit := ask(2); !hit || !slices.Equal(names, []string{"cpu", "disk"}) || offsets[0] != 7 {
+			t.Errorf("kept of what was whole: %v, %v at %v", hit, names, offsets)
+		}
+		if _, hit := h.media([]Medium{{}, {}}, h.hash(key), key, scope, 2, Behind(5)); hit {
+			t.Error("an object that changed is still kept as whole")
+		}
+		h.keepEvents(h.hash(key), key, scope, events, true, s)
+	}
+	if _, offsets, hit := ask(2); !hit || offsets[0] != 6 {
+		t.Errorf("behind an event between others: %v at %v", hit, offsets)
+	}
+	if _, hit := h.media([]Medium{{}, {}}, h.hash(key), key, scope, 2, Behind(5)); hit {
+		t.Error("an object that changed in its past is still kept as whole")
 	}
 	h.carry([]byte("ofofobject-2"), scope, []byte{mediumCPU}, Position{9, 1}, evidence(9), 2)
 	if _, hit := h.media([]Medium{{}, {}}, h.hash([]byte("ofofobject-2")), []byte("ofofobject-2"), scope, 2, Behind(1<<40)); hit {

@@ -30,6 +30,17 @@ func (v *View) Media(dst []Medium, o *Object, at Position) ([]Medium, error) {
 	h := v.x.hot
 	first, n := len(dst)-2, len(v.key)
 	present := h != nil && !at.Before(v.newestOfSource(o.Source))
+	if h != nil && !present {
+		var events []byte
+		var whole bool
+		var err error
+		if dst, events, whole, err = v.wholeMedia(dst, at); whole && err == nil {
+			h.keepEvents(hash, v.key[1:n], scope, events, true, v.state)
+		}
+		if whole || err != nil {
+			return dst, err
+		}
+	}
 	var all bool
 	var err error
 	if p := v.reader.past; p.isOf(v.key) && !p.many {
@@ -41,6 +52,20 @@ func (v *View) Media(dst []Medium, o *Object, at Position) ([]Medium, error) {
 		h.keep(hash, v.key[1:n], scope, dst[first:], v.state)
 	}
 	return dst, err
+}
+
+// wholeMedia is newestRows of an object that has few events: all of them are read, or were read just now for its history. Then whole is true, and
+// events are as hot keeps them; else dst is as it was. events are valid until the next question.
+func (v *View) wholeMedia(dst []Medium, at Position) (_ []Medium, events []byte, whole bool, err error) {
+	p := v.reader.past
+	if !p.isOf(v.key) {
+		return v.allRows(dst, at)
+	}
+	if v.events, whole = p.whole(v.events[:0]); !whole {
+		return dst, nil, false, nil
+	}
+	dst, _ = p.media(dst, at, false)
+	return dst, v.events, true, nil
 }
 
 // KeptMedia is Media if that need not read the rows; else known is false, and dst stays as it is.
@@ -75,6 +100,47 @@ func (v *View) newestOfSource(source uint32) Position {
 		return Behind(s.AsOf.Offset)
 	}
 	return Behind(0)
+}
+
+// wholeRows and wholeBytes bound the events of an object that are read, and kept, for a question about its past. Others are sought each time.
+const (
+	wholeRows  = 24
+	wholeBytes = 3 * maxHot / 4
+)
+
+// allRows is wholeMedia that reads the rows.
+func (v *View) allRows(dst []Medium, at Position) (_ []Medium, events []byte, whole bool, err error) {
+	it, err := v.historyRows()
+	if err != nil {
+		return dst, nil, false, err
+	}
+	prefix, first, rows := len(v.key), len(dst)-2, 0
+	v.medium, v.events = v.medium[:0], v.events[:0]
+	for ok := it.SeekPrefixGE(v.key); ok; ok = it.Next() {
+		if rows++; rows > wholeRows || len(v.events) > wholeBytes {
+			clear(dst[first:])
+			return append(dst[:first], Medium{Name: "cpu"}, Medium{Name: "disk"}), nil, false, nil
+		}
+		b := it.Key()[prefix:]
+		end := mediumEnd(b)
+		if end < 0 {
+			return dst, nil, false, errEvidence
+		}
+		p, valid := cutPosition(b[end:])
+		if !valid {
+			return dst, nil, false, errEvidence
+		}
+		e, err := decodeEvidence(it.Value(), p)
+		if err != nil {
+			return dst, nil, false, err
+		}
+		v.events = appendEvidence(appendLive(append(v.events, b[:end]...), p), &e)
+		if !at.Before(p) && !bytes.Equal(b[:end], v.medium) {
+			dst = putMedium(dst, first, b[:end], e)
+			v.medium = append(v.medium[:0], b[:end]...)
+		}
+	}
+	return dst, v.events, true, it.Error()
 }
 
 // historyRows are the history, for whoever seeks an object by its prefix.

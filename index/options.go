@@ -121,7 +121,8 @@ type Options struct {
 	Cache *pebble.Cache
 	// CacheSize in bytes, used where Cache is nil. 0: 64 MiB. More makes lookups of a large hot set faster.
 	CacheSize int64
-	// ObjectCache bounds what is kept in memory of objects that were asked for, in bytes: about 110 an object on two media. It is filled by those
+	// ObjectCache bounds what is kept in memory of objects that were asked for, in bytes: about 110 an object on two media, and 20 to
+	// 25 for each older event of those that were asked for at a past moment (24 events at most). It is filled by those
 	// who ask, and the next question about the same object reads nothing (hot.go). 0: 64 MiB, 650,000 objects; for a hot set of a million 112 MiB
 	// are right. Below 0: nothing is kept.
 	ObjectCache int64

@@ -70,6 +70,18 @@ func (p *objectPast) next(left *[]uint16) *Event {
 	return e
 }
 
+// whole appends all events as hot keeps them; ok is false where there are too many.
+func (p *objectPast) whole(dst []byte) (_ []byte, ok bool) {
+	if p.many || len(p.rows) > wholeRows {
+		return dst, false
+	}
+	for i := range p.rows {
+		e := &p.rows[i]
+		dst = appendEvidence(appendLive(appendMedium(dst, []byte(e.Medium)), e.Position), &e.Evidence)
+	}
+	return dst, len(dst) <= wholeBytes
+}
+
 // media is View.newestRows.
 func (p *objectPast) media(dst []Medium, at Position, present bool) (_ []Medium, all bool) {
 	first, last := len(dst)-2, ""
