@@ -102,6 +102,9 @@
 // (hot.go), and what was found in the keyspaces that change rarely (remembered.go). Each says why what is kept is never what was;
 // TestHotBesideWrites compares both with the rows beside records, readings, prunes and rebuilds.
 //
+// The iterators of a view that is closed are kept with the state for the next one, and with them the events of the object whose history was read last
+// (past.go).
+//
 // Those who ask may keep with the state what they made of a source (View.Keep): it must follow from the rows alone. It goes with the state, so that
 // it never answers for another one.
 //
