@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,9 @@ func TestCheckPruned(t *testing.T) {
 				j = mustOpen(t, o, 0)
 			}
 			found, c := checked(t, testOptions(left), testDir, 0)
+			found = slices.DeleteFunc(found, func(f Finding) bool { // a crash may leave a table that was just being written
+				return f.Severity == Note && strings.HasSuffix(f.What, "the database does not need it any more")
+			})
 			if len(found) > 0 || c.Horizon != horizon || c.Last < horizon {
 				t.Fatalf("pruned to %d of %d: %+v\n%+v", horizon, m.last(), c, found)
 			}
