@@ -343,9 +343,7 @@ func (a *applier) write(offset uint64) error {
 		a.hot.write(&a.touched, a.rows, next)
 	}
 	if err := a.db.Apply(a.batch.Batch, pebble.NoSync); err != nil {
-		if a.hot != nil {
-			a.hot.reset()
-		}
+		a.hot.reset()
 		return err
 	}
 	at := sourcesAt{a.db, offset, make(map[uint32]*SourceState, len(a.sources))}

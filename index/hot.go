@@ -126,6 +126,9 @@ func cutMade(c *varint.Cursor) (number uint64, whole bool) {
 	return made >> 1, made&1 != 0
 }
 
+// appendHot appends what follows an event's medium in an entry.
+func appendHot(b []byte, e *Evidence) []byte { return appendEvidence(appendLive(b, e.Position), e) }
+
 // cutHot reads the medium that c stands at, nil where there is none more, and its position; the evidence follows.
 func cutHot(c varint.Cursor) (medium []byte, p Position, rest varint.Cursor) {
 	if len(c.B) == 0 || c.B[0] == hotFill {
@@ -155,9 +158,7 @@ func (h *hot) keep(hash uint64, key []byte, scope int, media []Medium, of *state
 	events := room[:0]
 	for i := range media {
 		if m := &media[i]; m.Has {
-			events = appendMedium(events, []byte(m.Name))
-			events = appendLive(events, m.Newest.Position)
-			events = appendEvidence(events, &m.Newest)
+			events = appendHot(appendMedium(events, []byte(m.Name)), &m.Newest)
 		}
 	}
 	h.keepEvents(hash, key, scope, events, false, of)
@@ -256,8 +257,11 @@ func (h *hot) forget(key []byte) {
 	s.remove(tag)
 }
 
-// reset forgets all.
+// reset forgets all, where anything is kept: h may be nil.
 func (h *hot) reset() {
+	if h == nil {
+		return
+	}
 	for i := range h.shards {
 		s := &h.shards[i]
 		s.mu.Lock()

@@ -86,9 +86,7 @@ func (x *Index) use(db *pebble.DB, a *applier) {
 	x.fresh.tell(sourcesAt{})
 	x.fresh.begin(allKeyspaces) // it is another database's
 	x.fresh.end()
-	if x.hot != nil {
-		x.hot.reset()
-	}
+	x.hot.reset()
 	applied, _ := readApplied(db)
 	x.applied.Store(applied)
 	x.unflushed = 0

@@ -30,19 +30,18 @@ func (v *View) Media(dst []Medium, o *Object, at Position) ([]Medium, error) {
 	h := v.x.hot
 	first, n := len(dst)-2, len(v.key)
 	present := h != nil && !at.Before(v.newestOfSource(o.Source))
-	if h != nil && !present {
-		var events []byte
-		var whole bool
-		var err error
-		if dst, events, whole, err = v.wholeMedia(dst, at); whole && err == nil {
-			h.keepEvents(hash, v.key[1:n], scope, events, true, v.state)
-		}
-		if whole || err != nil {
-			return dst, err
-		}
-	}
+	var events []byte
 	var all bool
 	var err error
+	if h != nil && !present {
+		if dst, events, all, err = v.wholeMedia(dst, at); err != nil {
+			return dst, err
+		}
+		if all {
+			h.keepEvents(hash, v.key[1:n], scope, events, true, v.state)
+			return dst, nil
+		}
+	}
 	if p := v.reader.past; p.isOf(v.key) && !p.many {
 		dst, all = p.media(dst, at, present)
 	} else {
@@ -121,23 +120,18 @@ func (v *View) allRows(dst []Medium, at Position) (_ []Medium, events []byte, wh
 			clear(dst[first:])
 			return append(dst[:first], Medium{Name: "cpu"}, Medium{Name: "disk"}), nil, false, nil
 		}
-		b := it.Key()[prefix:]
-		end := mediumEnd(b)
-		if end < 0 {
-			return dst, nil, false, errEvidence
-		}
-		p, valid := cutPosition(b[end:])
-		if !valid {
-			return dst, nil, false, errEvidence
+		medium, p, err := cutEvent(it.Key()[prefix:])
+		if err != nil {
+			return dst, nil, false, err
 		}
 		e, err := decodeEvidence(it.Value(), p)
 		if err != nil {
 			return dst, nil, false, err
 		}
-		v.events = appendEvidence(appendLive(append(v.events, b[:end]...), p), &e)
-		if !at.Before(p) && !bytes.Equal(b[:end], v.medium) {
-			dst = putMedium(dst, first, b[:end], e)
-			v.medium = append(v.medium[:0], b[:end]...)
+		v.events = appendHot(append(v.events, medium...), &e)
+		if !at.Before(p) && !bytes.Equal(medium, v.medium) {
+			dst = putMedium(dst, first, medium, e)
+			v.medium = append(v.medium[:0], medium...)
 		}
 	}
 	return dst, v.events, true, it.Error()
@@ -167,16 +161,11 @@ func (v *View) newestRows(dst []Medium, at Position, present bool) (_ []Medium, 
 	}
 	steps := 0
 	for ok := it.SeekPrefixGE(key); ok; {
-		b := it.Key()[prefix:]
-		end := mediumEnd(b)
-		if end < 0 {
-			return dst, false, errEvidence
+		medium, p, err := cutEvent(it.Key()[prefix:])
+		if err != nil {
+			return dst, false, err
 		}
-		p, valid := cutPosition(b[end:])
-		if !valid {
-			return dst, false, errEvidence
-		}
-		older, newer := bytes.Equal(b[:end], v.medium), at.Before(p)
+		older, newer := bytes.Equal(medium, v.medium), at.Before(p)
 		if newer {
 			all = false
 		}
@@ -186,13 +175,13 @@ func (v *View) newestRows(dst []Medium, at Position, present bool) (_ []Medium, 
 			if err != nil {
 				return dst, false, err
 			}
-			dst = putMedium(dst, first, b[:end], e)
-			v.medium = append(v.medium[:0], b[:end]...)
+			dst = putMedium(dst, first, medium, e)
+			v.medium = append(v.medium[:0], medium...)
 			steps = 0
 		case steps < aFew:
 			steps++
 		default:
-			key = append(v.key[:prefix], b[:end]...)
+			key = append(v.key[:prefix], medium...)
 			if older {
 				key = append(key, 0xff) // the next medium: behind every position of this one
 			} else {
@@ -208,16 +197,19 @@ func (v *View) newestRows(dst []Medium, at Position, present bool) (_ []Medium, 
 
 // putMedium sets the newest event of a medium, named as in keys, in the list that begins with cpu and disk at first.
 func putMedium(dst []Medium, first int, medium []byte, e Evidence) []Medium {
-	m := Medium{Has: true, Newest: e}
-	switch medium[0] {
-	case mediumCPU:
-		m.Name = "cpu"
+	name, _, _ := cutMedium(medium)
+	return putNamed(dst, first, name, e)
+}
+
+// putNamed is putMedium of a medium by its name.
+func putNamed(dst []Medium, first int, name string, e Evidence) []Medium {
+	m := Medium{Name: name, Has: true, Newest: e}
+	switch name {
+	case "cpu":
 		dst[first] = m
-	case mediumDisk:
-		m.Name = "disk"
+	case "disk":
 		dst[first+1] = m
 	default:
-		m.Name, _, _ = cutMedium(medium)
 		dst = append(dst, m)
 	}
 	return dst

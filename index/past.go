@@ -77,7 +77,7 @@ func (p *objectPast) whole(dst []byte) (_ []byte, ok bool) {
 	}
 	for i := range p.rows {
 		e := &p.rows[i]
-		dst = appendEvidence(appendLive(appendMedium(dst, []byte(e.Medium)), e.Position), &e.Evidence)
+		dst = appendHot(appendMedium(dst, []byte(e.Medium)), &e.Evidence)
 	}
 	return dst, len(dst) <= wholeBytes
 }
@@ -96,15 +96,7 @@ func (p *objectPast) media(dst []Medium, at Position, present bool) (_ []Medium,
 			continue
 		}
 		last = e.Medium
-		m := Medium{Name: e.Medium, Has: true, Newest: e.Evidence}
-		switch last {
-		case "cpu":
-			dst[first] = m
-		case "disk":
-			dst[first+1] = m
-		default:
-			dst = append(dst, m)
-		}
+		dst = putNamed(dst, first, last, e.Evidence)
 	}
 	return dst, all
 }
@@ -141,22 +133,17 @@ func (p *objectPast) read(v *View, key []byte) error {
 	var groups []byte // of this object alone: those who got one may keep it
 	begin := 0        // of the medium's rows
 	for ok := it.SeekPrefixGE(v.key); ok; ok = it.Next() {
-		b := it.Key()[len(v.key):]
-		end := mediumEnd(b)
-		if end < 0 {
-			return errEvidence
-		}
-		at, valid := cutPosition(b[end:])
-		if !valid {
-			return errEvidence
+		medium, at, err := cutEvent(it.Key()[len(v.key):])
+		if err != nil {
+			return err
 		}
 		if len(p.rows) == pastRows {
 			clear(p.rows)
 			p.many, p.rows = true, p.rows[:0]
 			return nil
 		}
-		if len(p.rows) == 0 || !bytes.Equal(b[:end], v.medium) {
-			v.medium = append(v.medium[:0], b[:end]...)
+		if len(p.rows) == 0 || !bytes.Equal(medium, v.medium) {
+			v.medium = append(v.medium[:0], medium...)
 			begin = len(p.rows)
 		}
 		value, err := it.ValueAndErr()
@@ -169,7 +156,7 @@ func (p *objectPast) read(v *View, key []byte) error {
 		}
 		e := Event{Evidence: evidence}
 		if begin == len(p.rows) {
-			e.Medium, _, _ = cutMedium(b)
+			e.Medium, _, _ = cutMedium(medium)
 		} else {
 			e.Medium = p.rows[begin].Medium
 		}

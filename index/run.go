@@ -93,23 +93,18 @@ func (r *run) next(row *Row, at Position) (bool, error) {
 		if !bytes.HasPrefix(k, r.prefix) {
 			return false, nil
 		}
-		b := k[len(r.prefix):]
-		end := mediumEnd(b)
-		if end < 0 {
-			return false, errEvidence
-		}
-		p, ok := cutPosition(b[end:])
-		if !ok {
-			return false, errEvidence
+		medium, p, err := cutEvent(k[len(r.prefix):])
+		if err != nil {
+			return false, err
 		}
 		if !at.Before(p) {
-			return true, r.take(row, b[:end], p)
+			return true, r.take(row, medium, p)
 		}
 		if n < aFew {
 			r.on = r.it.Next()
 			continue
 		}
-		r.buf = append(append(r.buf[:0], r.prefix...), b[:end]...)
+		r.buf = append(append(r.buf[:0], r.prefix...), medium...)
 		r.buf = appendPosition(r.buf, at)
 		r.seek(r.buf)
 		n = 0
@@ -168,6 +163,19 @@ func mediumEnd(b []byte) int {
 		}
 	}
 	return -1
+}
+
+// cutEvent cuts what follows the object in a key of the history: the medium, as in keys, and the position.
+func cutEvent(b []byte) (medium []byte, p Position, err error) {
+	end := mediumEnd(b)
+	if end < 0 {
+		return nil, p, errEvidence
+	}
+	p, ok := cutPosition(b[end:])
+	if !ok {
+		return nil, p, errEvidence
+	}
+	return b[:end], p, nil
 }
 
 // ofMedium reports whether the iterator stands at a row of the same object and medium as the row read last.

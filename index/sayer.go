@@ -119,16 +119,11 @@ func (s *Sayer) touched(r *Reading, o *Object) (bool, error) {
 	prefix := len(s.key)
 	s.key = appendPosition(append(s.key, mediumCPU), to)
 	for ok := it.SeekPrefixGE(s.key); ok; {
-		b := it.Key()[prefix:]
-		medium := mediumEnd(b)
-		if medium < 0 {
-			return false, errEvidence
+		medium, p, err := cutEvent(it.Key()[prefix:])
+		if err != nil {
+			return false, err
 		}
-		p, valid := cutPosition(b[medium:])
-		if !valid {
-			return false, errEvidence
-		}
-		s.key = append(s.key[:prefix], b[:medium]...)
+		s.key = append(s.key[:prefix], medium...)
 		switch {
 		case to.Before(p): // the first row of a medium, and newer than asked: go to the newest that is not
 			s.key = appendPosition(s.key, to)

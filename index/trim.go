@@ -80,18 +80,14 @@ func (t *trimmer) history(key, value []byte) error {
 		}
 		o.prefix = append(o.prefix[:0], key[:n]...)
 	}
-	end := mediumEnd(key[n:])
-	if end < 0 {
-		return errEvidence
-	}
-	p, ok := cutPosition(key[n+end:])
-	if !ok {
-		return errEvidence
+	medium, p, err := cutEvent(key[n:])
+	if err != nil {
+		return err
 	}
 	if p.Offset > t.c.Offset {
 		return nil
 	}
-	if medium := key[n : n+end]; !o.begun || !bytes.Equal(o.medium.key, medium) {
+	if !o.begun || !bytes.Equal(o.medium.key, medium) {
 		o.mediumEnds()
 		m := &o.medium
 		*m = mediumTrim{key: append(m.key[:0], medium...), oldest: heldRow{key: m.oldest.key, value: m.oldest.value}, removed: heldRow{key: m.removed.key, value: m.removed.value}}

@@ -175,9 +175,7 @@ func (d *deleter) apply() error {
 func (d *deleter) write() error {
 	d.x.fresh.begin(allKeyspaces)
 	defer d.x.fresh.end()
-	if d.x.hot != nil {
-		d.x.hot.reset()
-	}
+	d.x.hot.reset()
 	return d.x.db.Apply(d.batch, pebble.NoSync)
 }
 
