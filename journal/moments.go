@@ -54,15 +54,14 @@ type briefRecord struct {
 	offset, epoch, seq uint64
 	time, received     int64
 	events             uint32
-	flags              uint8 // as in the table of headers, or'ed
-	odd                bool  // it is run.odd[events]
+	flags              byte // Header.flags
+	odd                bool // it is run.odd[events]
 }
 
 func (b *briefRecord) record(source uint32) Record {
 	r := Record{Offset: b.offset}
-	r.Kind, r.Source, r.Received, r.HasSeq, r.Seq, r.Events = Message, source, b.received, b.flags&recHasSeq != 0, b.seq, b.events
-	r.Epoch, r.HasTime, r.Time = b.epoch, b.flags&recHasTime != 0, b.time
-	r.Follows, r.InWindow, r.Keyed = b.flags&recFollows != 0, b.flags&recInWindow != 0, b.flags&recKeyed != 0
+	r.Kind, r.Source, r.Received, r.Seq, r.Events, r.Epoch, r.Time = Message, source, b.received, b.seq, b.events, b.epoch, b.time
+	r.setFlags(b.flags)
 	return r
 }
 
@@ -78,15 +77,8 @@ func (r *momentRun) add(rec *Record) int32 {
 	if n := len(r.records); n > 0 && r.records[n-1].offset == rec.Offset {
 		return int32(n - 1)
 	}
-	set := func(on bool, flag uint8) uint8 {
-		if on {
-			return flag
-		}
-		return 0
-	}
 	b := briefRecord{
-		offset: rec.Offset, epoch: rec.Epoch, seq: rec.Seq, time: rec.Time, received: rec.Received, events: rec.Events,
-		flags: set(rec.HasSeq, recHasSeq) | set(rec.HasTime, recHasTime) | set(rec.Follows, recFollows) | set(rec.InWindow, recInWindow) | set(rec.Keyed, recKeyed),
+		offset: rec.Offset, epoch: rec.Epoch, seq: rec.Seq, time: rec.Time, received: rec.Received, events: rec.Events, flags: rec.flags(),
 	}
 	if b.record(r.source) != *rec {
 		b = briefRecord{offset: rec.Offset, odd: true, events: uint32(len(r.odd))}

@@ -50,10 +50,7 @@ func (o *openedBlocks) withSeq(k streamKey, seq uint64) (*openedBlock, int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	spans := o.bySeq[k]
-	n, found := slices.BinarySearchFunc(spans, seq, func(s seqSpan, seq uint64) int { return cmp.Compare(s.low, seq) })
-	if !found {
-		n--
-	}
+	n := spanAt(spans, seq+1) - 1
 	if n < 0 || seq > spans[n].high {
 		return nil, -1
 	}

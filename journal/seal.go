@@ -162,63 +162,12 @@ func (j *Journal) merge(r run, sealedTo uint64) error {
 		m = &merging{}
 	}
 	j.merging = nil // not kept behind an error
-	m.build.reset(r.blocks[0])
-	m.src.reset()
 	batch := j.db.NewBatch()
 	defer batch.Close()
-	var rows, part blockRows
-	var frames [][]byte
-	var seq [8]byte
-	highest := map[uint32]int64{}
-	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(r.blocks[0]), UpperBound: blockKey(r.last + 1)})
+	var rows blockRows
+	highest, err := j.takeRun(m, r, &rows, batch)
 	if err != nil {
 		return err
-	}
-	defer it.Close()
-	b := &m.block
-	on := it.First()
-	for _, first := range r.blocks {
-		if !on || last8(it.Key()) != first {
-			if err := it.Error(); err != nil {
-				return readError(first, err)
-			}
-			return &CorruptError{Offset: first, What: "block is gone"}
-		}
-		if b, err = j.blockFrom(it, b); err != nil {
-			return err
-		}
-		on = it.Next()
-		part.reset()
-		for i := range b.Len() {
-			h := b.Header(i)
-			if frames, err = b.Frames(i, frames[:0], &seq); err != nil {
-				return err
-			}
-			m.build.add(h, frames)
-			rows.add(h)
-			part.add(h)
-		}
-		m.src.add(b)
-		for _, s := range part.places {
-			t, ok, err := j.timeRow(s, first)
-			if err != nil {
-				return err
-			}
-			if ok {
-				highest[s] = t
-				if err := batch.Delete(timeKey(s, t, first), nil); err != nil {
-					return err
-				}
-			}
-			if err := batch.Delete(placeKey(s, first), nil); err != nil {
-				return err
-			}
-		}
-		for _, s := range part.seqs {
-			if err := batch.Delete(seqKey(s.source, s.epoch, s.seq, first), nil); err != nil {
-				return err
-			}
-		}
 	}
 	m.build.pack(j.codec)
 	if err := m.sameRecords(r, j.codec); err != nil {
@@ -247,6 +196,68 @@ func (j *Journal) merge(r run, sealedTo uint64) error {
 	j.merging = m
 	// Not synced: if a crash loses it, the small blocks are still there.
 	return j.db.Apply(batch, pebble.NoSync)
+}
+
+// takeRun reads the run's blocks into m and rows, and has the batch delete their rows. It returns the highest time of each source that a time
+// row of theirs told.
+func (j *Journal) takeRun(m *merging, r run, rows *blockRows, batch *pebble.Batch) (highest map[uint32]int64, err error) {
+	m.build.reset(r.blocks[0])
+	m.src.reset()
+	var part blockRows
+	var frames [][]byte
+	var seq [8]byte
+	highest = map[uint32]int64{}
+	it, err := j.db.NewIter(&pebble.IterOptions{LowerBound: blockKey(r.blocks[0]), UpperBound: blockKey(r.last + 1)})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	b := &m.block
+	on := it.First()
+	for _, first := range r.blocks {
+		if !on || last8(it.Key()) != first {
+			if err := it.Error(); err != nil {
+				return nil, readError(first, err)
+			}
+			return nil, &CorruptError{Offset: first, What: "block is gone"}
+		}
+		if b, err = j.blockFrom(it, b); err != nil {
+			return nil, err
+		}
+		on = it.Next()
+		part.reset()
+		for i := range b.Len() {
+			h := b.Header(i)
+			if frames, err = b.Frames(i, frames[:0], &seq); err != nil {
+				return nil, err
+			}
+			m.build.add(h, frames)
+			rows.add(h)
+			part.add(h)
+		}
+		m.src.add(b)
+		for _, s := range part.places {
+			t, ok, err := j.timeRow(s, first)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				highest[s] = t
+				if err := batch.Delete(timeKey(s, t, first), nil); err != nil {
+					return nil, err
+				}
+			}
+			if err := batch.Delete(placeKey(s, first), nil); err != nil {
+				return nil, err
+			}
+		}
+		for _, s := range part.seqs {
+			if err := batch.Delete(seqKey(s.source, s.epoch, s.seq, first), nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return highest, nil
 }
 
 // timeRow finds the time in the time row of the block that begins at first.

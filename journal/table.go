@@ -62,22 +62,33 @@ func (w *tableWriter) reset() {
 	w.prev = Header{}
 }
 
+func flag(on bool, bit byte) byte {
+	if on {
+		return bit
+	}
+	return 0
+}
+
+// flags are those of a header that most records have some of.
+func (h *Header) flags() byte {
+	return flag(h.HasSeq, recHasSeq) | flag(h.HasTime, recHasTime) | flag(h.Duplicate, recDuplicate) |
+		flag(h.Follows, recFollows) | flag(h.InWindow, recInWindow) | flag(h.Keyed, recKeyed)
+}
+
+// setFlags is the opposite of flags.
+func (h *Header) setFlags(flags byte) {
+	h.HasSeq = flags&recHasSeq != 0
+	h.HasTime = flags&recHasTime != 0
+	h.Duplicate = flags&recDuplicate != 0
+	h.Follows = flags&recFollows != 0
+	h.InWindow = flags&recInWindow != 0
+	h.Keyed = flags&recKeyed != 0
+}
+
 // add appends one record's header; frames are its frame lengths, nil where plain.
 func (w *tableWriter) add(h *Header, plain bool, frames [][]byte, length int) {
 	p := &w.prev
-	flags := uint64(0)
-	set := func(on bool, bit uint64) {
-		if on {
-			flags |= bit
-		}
-	}
-	set(h.HasSeq, recHasSeq)
-	set(h.HasTime, recHasTime)
-	set(h.Duplicate, recDuplicate)
-	set(h.Follows, recFollows)
-	set(h.InWindow, recInWindow)
-	set(h.Keyed, recKeyed)
-	set(plain, recPlain)
+	flags := h.flags() | flag(plain, recPlain)
 	var rare byte
 	if h.Damage != 0 {
 		rare |= rareDamage
@@ -94,10 +105,10 @@ func (w *tableWriter) add(h *Header, plain bool, frames [][]byte, length int) {
 	if h.Stale {
 		rare |= rareStale
 	}
-	set(rare != 0, recRare)
+	flags |= flag(rare != 0, recRare)
 
 	c := &w.cols
-	c[colFlags] = append(c[colFlags], byte(h.Kind), byte(flags))
+	c[colFlags] = append(c[colFlags], byte(h.Kind), flags)
 	c[colSource] = varint.AppendDelta(c[colSource], uint64(h.Source), uint64(p.Source))
 	c[colEpoch] = varint.AppendDelta(c[colEpoch], h.Epoch, p.Epoch)
 	c[colSeq] = varint.AppendDelta(c[colSeq], h.Seq, p.Seq)
@@ -182,12 +193,7 @@ func (r *tableReader) next(e *entry) error {
 	c := &r.cols
 	e.Kind = Kind(c[colFlags].Byte())
 	flags := c[colFlags].Byte()
-	e.HasSeq = flags&recHasSeq != 0
-	e.HasTime = flags&recHasTime != 0
-	e.Duplicate = flags&recDuplicate != 0
-	e.Follows = flags&recFollows != 0
-	e.InWindow = flags&recInWindow != 0
-	e.Keyed = flags&recKeyed != 0
+	e.setFlags(flags)
 	e.plain = flags&recPlain != 0
 	r.source = uint32(c[colSource].Delta(uint64(r.source)))
 	r.epoch = c[colEpoch].Delta(r.epoch)

@@ -60,11 +60,10 @@ func openAtRest(ctx context.Context, dir string, o Options, anew bool) (*AtRest,
 	if err := datadir.Check(o.FS, dir); err != nil {
 		return nil, err
 	}
-	a := &AtRest{Engine: query.Engine{Dir: dir}, fs: o.FS}
-	if err := a.share(ctx); err != nil {
+	a, err := shared(ctx, o.FS, dir)
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if a.Journal, err = journal.OpenReadOnly(dir, journal.Options{FS: o.FS, Log: o.Log}); err != nil {
 		return nil, a.failed(err)
 	}
@@ -94,6 +93,12 @@ func openAtRest(ctx context.Context, dir string, o Options, anew bool) (*AtRest,
 		return nil, a.failed(err)
 	}
 	return a, nil
+}
+
+// shared is a directory at rest under the reader's lock, nothing of it open yet.
+func shared(ctx context.Context, fs vfs.FS, dir string) (*AtRest, error) {
+	a := &AtRest{Engine: query.Engine{Dir: dir}, fs: fs}
+	return a, a.share(ctx)
 }
 
 // share takes the reader's lock and sees whether a writer is there.

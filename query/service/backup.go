@@ -7,7 +7,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
-	"github.com/kvjournal/kvjournal/query"
 	"github.com/kvjournal/kvjournal/query/backup"
 )
 
@@ -46,8 +45,8 @@ func whileShared(ctx context.Context, dir string, o *backup.Options, f func(*AtR
 	if err := datadir.Check(o.FS, dir); err != nil {
 		return err
 	}
-	a := &AtRest{Engine: query.Engine{Dir: dir}, fs: o.FS}
-	if err := a.share(ctx); err != nil {
+	a, err := shared(ctx, o.FS, dir)
+	if err != nil {
 		return err
 	}
 	defer a.lock.Release()

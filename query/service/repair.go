@@ -11,7 +11,6 @@ import (
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
-	"github.com/kvjournal/kvjournal/query"
 )
 
 // RepairOptions of Repair.
@@ -38,8 +37,8 @@ func Repair(ctx context.Context, dir, to string, o RepairOptions) (r journal.Rep
 	if err := datadir.Check(o.FS, dir); errors.Is(err, datadir.ErrNewer) && !o.IgnoreGate {
 		return r, fmt.Errorf("%w; where its %s file is damaged, --ignore-gate goes on", err, datadir.GateFile)
 	}
-	a := &AtRest{Engine: query.Engine{Dir: dir}, fs: o.FS}
-	if err := a.share(ctx); err != nil {
+	a, err := shared(ctx, o.FS, dir)
+	if err != nil {
 		return r, err
 	}
 	defer a.lock.Release()

@@ -11,7 +11,6 @@ import (
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
-	"github.com/kvjournal/kvjournal/query"
 )
 
 // Verified sums a verification up.
@@ -46,11 +45,11 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (v Verified, err e
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	a := &AtRest{Engine: query.Engine{Dir: dir}, fs: o.FS}
 	if _, err := o.FS.Stat(dir); err != nil {
 		return v, datadir.Check(o.FS, dir)
 	}
-	if err := a.share(ctx); err != nil {
+	a, err := shared(ctx, o.FS, dir)
+	if err != nil {
 		return v, err
 	}
 	defer a.lock.Release()
