@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
@@ -27,6 +25,23 @@ func traffic(batchEvents, messages int) []capture.Record {
 	return recs
 }
 
+// fed is a new journal of one source, and what records of that are given to.
+func fed(b *testing.B, dir string) (j *journal.Journal, feed *recorder.Feed, source uint32) {
+	b.Helper()
+	j, err := journal.Open(dir, nil, journal.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	src, err := j.EnsureSource("s", nil, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if feed, err = recorder.NewFeed(j, src.ID); err != nil {
+		b.Fatal(err)
+	}
+	return j, feed, src.ID
+}
+
 // BenchmarkAppend is judging, compressing and synced commits, on the operating system's disk; one operation is one
 // event. Groups hold as many messages as arrive in one sync under load ("busy"), or one ("light", sealed at the end).
 func BenchmarkAppend(b *testing.B) {
@@ -42,19 +57,8 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			recs := traffic(c.batch, min((b.N+c.batch-1)/c.batch, 200_000/c.batch))
 			dir := b.TempDir()
-			j, err := journal.Open(dir, nil, journal.Options{FS: vfs.Default})
-			if err != nil {
-				b.Fatal(err)
-			}
+			j, feed, _ := fed(b, dir)
 			defer j.Close()
-			src, err := j.EnsureSource("s", nil, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			feed, err := recorder.NewFeed(j, src.ID)
-			if err != nil {
-				b.Fatal(err)
-			}
 			events, raw := 0, 0
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
-	"github.com/kvjournal/kvjournal/journal/recorder"
 )
 
 // BenchmarkGet reads single messages by number, any of all: with the default of memory for opened blocks, and with none. cpu-us/op is
@@ -59,18 +58,7 @@ func BenchmarkGet(b *testing.B) {
 // fill makes a journal of messages, and closes it; it returns their source.
 func fill(b *testing.B, dir string, recs []capture.Record, perGroup int) uint32 {
 	b.Helper()
-	j, err := journal.Open(dir, nil, journal.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	src, err := j.EnsureSource("s", nil, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	feed, err := recorder.NewFeed(j, src.ID)
-	if err != nil {
-		b.Fatal(err)
-	}
+	j, feed, source := fed(b, dir)
 	for len(recs) > 0 {
 		g := j.NewGroup()
 		n := min(len(recs), perGroup)
@@ -88,7 +76,7 @@ func fill(b *testing.B, dir string, recs []capture.Record, perGroup int) uint32 
 	if err := errors.Join(j.Sync(), j.Seal(context.Background()), j.Flush(), j.Close()); err != nil {
 		b.Fatal(err)
 	}
-	return src.ID
+	return source
 }
 
 // processor is the processor time of this process in us.

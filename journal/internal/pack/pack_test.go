@@ -31,14 +31,20 @@ func newCodec(tb testing.TB) codec {
 	return codec{enc, dec}
 }
 
-// roundTrip packs and unpacks messages, and returns the packed size.
-func (c codec) roundTrip(t *testing.T, messages [][]byte) int {
-	t.Helper()
+// packed is a block of messages, and how many bytes they have together.
+func (c codec) packed(messages [][]byte) (packed []byte, size int) {
 	var e Encoder
 	for _, m := range messages {
 		e.Add(m)
+		size += len(m)
 	}
-	packed := e.AppendTo(nil, c.enc)
+	return e.AppendTo(nil, c.enc), size
+}
+
+// roundTrip packs and unpacks messages, and returns the packed size.
+func (c codec) roundTrip(t *testing.T, messages [][]byte) int {
+	t.Helper()
+	packed, _ := c.packed(messages)
 	want := bytes.Join(messages, nil)
 	got, err := Unpack([]byte("before"), packed, len(want), c.dec)
 	if err != nil {
@@ -155,13 +161,7 @@ func TestManyShapes(t *testing.T) {
 // TestDamage flips every bit and cuts at every byte: an error or other bytes of the right number, never a panic.
 func TestDamage(t *testing.T) {
 	c := newCodec(t)
-	var e Encoder
-	size := 0
-	for _, m := range append(traffic(4, 3), []byte("raw")) {
-		e.Add(m)
-		size += len(m)
-	}
-	packed := e.AppendTo(nil, c.enc)
+	packed, size := c.packed(append(traffic(4, 3), []byte("raw")))
 	check := func(b []byte) { checkDamaged(t, c, b, size) }
 	for i := range packed {
 		check(packed[:i])
@@ -206,11 +206,8 @@ func FuzzRoundTrip(f *testing.F) {
 
 func FuzzUnpack(f *testing.F) {
 	c := newCodec(f)
-	var e Encoder
-	for _, m := range traffic(3, 2) {
-		e.Add(m)
-	}
-	f.Add(e.AppendTo(nil, c.enc), 2000)
+	packed, _ := c.packed(traffic(3, 2))
+	f.Add(packed, 2000)
 	f.Fuzz(func(t *testing.T, packed []byte, size int) {
 		size = int(uint(size) % (1 << 20))
 		checkDamaged(t, c, packed, size)
@@ -240,13 +237,7 @@ func BenchmarkPack(b *testing.B) {
 
 func BenchmarkUnpack(b *testing.B) {
 	c, messages := newCodec(b), traffic(11, 64)
-	var e Encoder
-	size := 0
-	for _, m := range messages {
-		e.Add(m)
-		size += len(m)
-	}
-	packed := e.AppendTo(nil, c.enc)
+	packed, size := c.packed(messages)
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	var out []byte
@@ -266,13 +257,7 @@ func benchmarkOne(b *testing.B, open bool) {
 	c := newCodec(b)
 	for _, events := range []int{1, 64} {
 		messages := traffic(700/events, events)
-		var e Encoder
-		size := 0
-		for _, m := range messages {
-			e.Add(m)
-			size += len(m)
-		}
-		packed := e.AppendTo(nil, c.enc)
+		packed, size := c.packed(messages)
 		m, err := Open(packed, size, c.dec)
 		if err != nil {
 			b.Fatal(err)
