@@ -213,6 +213,12 @@ func (b *tab) has(selector, text string) {
 	b.until(fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, selector, text))
 }
 
+// drawn waits until what the link names is shown, and nothing that came before it.
+func (b *tab) drawn() {
+	b.t.Helper()
+	b.until(`((m) => m.dataset.link === location.hash && !m.hasAttribute('aria-busy'))(document.getElementById('main'))`)
+}
+
 // click clicks what a selector finds first, once it is there, and has stayed in its place for two frames: what is still being drawn moves.
 func (b *tab) click(selector string) {
 	b.t.Helper()
@@ -234,9 +240,10 @@ func (b *tab) click(selector string) {
 	b.do(chromedp.MouseClickXY(p.X, p.Y))
 }
 
-// key types keys on the page.
+// key types keys on the page, once it is drawn: a view has no keys before.
 func (b *tab) key(keys string) {
 	b.t.Helper()
+	b.drawn()
 	b.do(chromedp.KeyEvent(keys))
 }
 
@@ -244,7 +251,7 @@ func (b *tab) key(keys string) {
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.run(fmt.Sprintf(`(() => { const f = document.querySelector(%q); f.focus(); f.value = ''; })()`, selector))
-	b.key(text + kb.Enter)
+	b.do(chromedp.KeyEvent(text + kb.Enter))
 }
 
 // hash is the state in the link.

@@ -68,10 +68,9 @@ func TestTimelineByKeys(t *testing.T) {
 	b.has(".about", "stored")
 	b.has(".log tbody", "stored")
 	b.key("+")
-	b.until(`location.hash.includes('from=') && document.querySelector('.plot')`)
+	b.until(`location.hash.includes('from=')`)
 	b.key("0")
 	b.until(`!location.hash.includes('from=')`)
-	b.until(`document.querySelector('.plot')`)
 	b.key("?")
 	b.has("dialog", "zoom out")
 	b.key(kb.Escape)
@@ -80,6 +79,30 @@ func TestTimelineByKeys(t *testing.T) {
 	b.has(".plot .row-name", "tenant-1")
 	b.click(".as-table summary")
 	b.has(".as-table table", "tenant-1")
+}
+
+// Who asks for the keys of a view that is not drawn yet is told them when it is.
+func TestKeysOfViewThatComes(t *testing.T) {
+	b := open(t, "#/gaps?source=night")
+	b.drawn()
+	b.run(`(() => {
+		const ask = window.fetch;
+		const held = new Promise((done) => { window.letGo = done; });
+		window.fetch = async (...all) => { await held; return ask(...all); };
+	})()`)
+	b.visit("#/timeline?source=night")
+	b.until(`document.getElementById('main').getAttribute('aria-busy') === 'true'`)
+	b.do(chromedp.KeyEvent("?"))
+	b.has("dialog", "find an object")
+	if js[bool](b, `document.querySelector('dialog').textContent.includes('zoom out')`) {
+		t.Error("a view that is not drawn has keys")
+	}
+	b.run("letGo()")
+	b.has("dialog", "zoom out")
+	b.key(kb.Escape)
+	b.until(`!document.querySelector('dialog')`)
+	b.key("+")
+	b.until(`location.hash.includes('from=')`)
 }
 
 // An object is found by its key; the slider tells what was known at other moments, as the command line does.

@@ -23,7 +23,8 @@ export function href(view, values = {}) {
 const writeAfter = 200; // ms
 let pending = null;
 let timer = 0;
-const now = () => pending ?? location.hash;
+// now is the fragment as it is, or will be.
+export const now = () => pending ?? location.hash;
 
 function write() {
   clearTimeout(timer);

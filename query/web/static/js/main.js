@@ -18,15 +18,20 @@ function navigation(current) {
 }
 
 async function show() {
-  const { view, q } = link.read();
+  const at = link.now();
+  const { view, q } = link.read(at);
   const known = Object.hasOwn(views, view);
   const v = known ? views[view] : none;
-  if (shown?.view === v && shown.control?.update?.(q)) return;
+  if (shown?.view === v && shown.control?.update?.(q)) {
+    drawn(at);
+    return;
+  }
   shown?.abort.abort();
   const abort = new AbortController();
   const moved = shown !== null && shown.view !== v;
   const it = { view: v, abort, keys: {}, control: null };
   shown = it;
+  main.setAttribute('aria-busy', 'true');
   navigation(view);
   document.title = `${v.title} · kvjournal`;
   const root = h('div', { class: `view ${known ? view : 'none'}` });
@@ -40,6 +45,14 @@ async function show() {
   } catch (e) {
     if (!abort.signal.aborted) failure(root, e, show);
   }
+  if (shown === it) drawn(at);
+}
+
+// drawn notes that what a link names is shown.
+function drawn(at) {
+  main.removeAttribute('aria-busy');
+  main.dataset.link = at;
+  keysOfView();
 }
 
 // The search: a key, as text, or quoted as the page and the tables show it.
@@ -107,17 +120,23 @@ function again() {
   show();
 }
 
+const listOf = (keys) => h('dl', { class: 'keys' }, Object.entries(keys).filter(([, [what]]) => what).map(([k, [what]]) => [h('dt', null, h('kbd', null, names[k] ?? k)), h('dd', null, what)]));
+
+// keysOfView tells the keys of the view that is shown, where keys are told. A view has some only once it is drawn.
+function keysOfView() {
+  const node = document.getElementById('keys-of-view');
+  if (node) replace(node, Object.keys(shown.keys).length > 0 && [h('h3', null, `In ${shown.view.title}`), listOf(shown.keys)]);
+}
+
 function showKeys() {
-  const list = (keys) => h('dl', { class: 'keys' }, Object.entries(keys).filter(([, [what]]) => what).map(([k, [what]]) => [h('dt', null, h('kbd', null, names[k] ?? k)), h('dd', null, what)]));
-  const own = shown && Object.keys(shown.keys).length > 0;
   const dialog = h('dialog', { class: 'box', 'aria-labelledby': 'keys-title', onclose: () => dialog.remove() },
-    h('h2', { id: 'keys-title' }, 'Keys'), list(general),
-    own && [h('h3', null, `In ${shown.view.title}`), list(shown.keys)],
+    h('h2', { id: 'keys-title' }, 'Keys'), listOf(general), h('div', { id: 'keys-of-view' }),
     h('form', { method: 'dialog', class: 'buttons' }, h('button', { class: 'main', autofocus: true, onclick: (e) => {
       e.preventDefault();
       dialog.close();
     } }, 'Close')));
   document.body.append(dialog);
+  keysOfView();
   dialog.showModal();
 }
 const names = { ArrowLeft: '←', ArrowRight: '→', 'shift ArrowLeft': '⇧ ←', 'shift ArrowRight': '⇧ →', ' ': 'space' };
