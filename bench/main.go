@@ -1,7 +1,8 @@
 // Command bench measures kvjournal beside what could be used instead, on the same messages, in turn: package run has the workloads,
 // package contender the contenders and what each promises. The table goes to stdout; latest.json and the plots go to --out.
 //
-// With --growth it fills one directory of kvjournal to several sizes instead, and measures what appending and asking cost at each.
+// With --growth it fills one directory of kvjournal, or of the contender that is named, to several sizes instead, and measures what
+// appending and asking cost at each.
 package main
 
 import (
@@ -74,7 +75,7 @@ func parse(args []string) (*flags, error) {
 	set.StringSliceVar(&o.Workloads, "workloads", nil, "only these: journal, places; both")
 	set.StringVar(&o.Dir, "dir", "", "`directory` on the disk to be measured; that of temporary files")
 	set.StringVar(&f.out, "out", "results", "`directory` of latest.json and the plots; empty: nothing is written")
-	set.IntSliceVar(&f.growth, "growth", nil, "grow one directory to these numbers of `events` instead: 1000000,10000000,100000000")
+	set.IntSliceVar(&f.growth, "growth", nil, "grow one directory of kvjournal, or of --contenders, to these numbers of `events` instead: 1000000,10000000,100000000")
 	set.StringVar(&f.profile, "cpu-profile", "", "write a CPU profile of all that is done to this `file`")
 	set.BoolVar(&f.redraw, "redraw", false, "draw the plots from the results in --out again, and print the table")
 	set.BoolVar(&f.feed, "feed", false, "make the messages of a growth, on stdin and stdout")
@@ -101,8 +102,13 @@ func parse(args []string) (*flags, error) {
 			return nil, errors.New("a growth's sizes are numbers of events, from 1 on")
 		}
 	}
-	if len(f.growth) > 0 && !set.Changed("objects") {
-		o.Objects = 1_000_000
+	if len(f.growth) > 0 {
+		if !set.Changed("objects") {
+			o.Objects = 1_000_000
+		}
+		if _, err := o.Growing(); err != nil {
+			return nil, err
+		}
 	}
 	slices.Sort(f.growth)
 	o.Events = map[string]int{"64": f.events64, "1": f.events1, "day": f.day}
@@ -150,9 +156,17 @@ func (f *flags) run(ctx context.Context) error {
 		defer pprof.StopCPUProfile()
 	}
 	name, measure := "latest", func() ([]report.Result, error) { return run.Contest(ctx, f.contest) }
+	draws := true
 	if len(f.growth) > 0 {
+		kind, err := f.contest.Growing()
+		if err != nil {
+			return err
+		}
 		f.contest.Feed = f.feeder
 		name, measure = "growth", func() ([]report.Result, error) { return run.Growth(ctx, f.contest, f.growth) }
+		if draws = kind.Name == report.Base; !draws {
+			name += "-" + kind.Name
+		}
 	}
 	path := filepath.Join(f.out, name+".json")
 	if f.redraw {
@@ -173,6 +187,9 @@ func (f *flags) run(ctx context.Context) error {
 		if err := report.WriteJSON(path, results); err != nil {
 			return err
 		}
+	}
+	if !draws {
+		return nil
 	}
 	return report.Plots(f.out, results)
 }

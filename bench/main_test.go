@@ -18,6 +18,8 @@ func TestParse(t *testing.T) {
 		{"--workloads lunch", "no workload"},
 		{"--growth 10,-5", "from 1 on"},
 		{"--growth 30,10 --seed 2", ""},
+		{"--growth 10 --contenders raft-wal", "does not know where objects are"},
+		{"--growth 10 --contenders kvjournal,sqlite", "one contender"},
 	} {
 		f, err := parse(strings.Fields(c.args))
 		switch {

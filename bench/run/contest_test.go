@@ -81,6 +81,25 @@ func TestGrowth(t *testing.T) {
 	toldWhole(t, results, "growth.svg")
 }
 
+// Another contender can be grown beside; it indexes as it appends.
+func TestGrowthOfAnother(t *testing.T) {
+	o := tiny(t)
+	o.Contenders = []string{"sqlite"}
+	results, err := Growth(t.Context(), o, []int{4000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, r := range results {
+		if has[r.Metric] = true; r.Contender != "sqlite" {
+			t.Errorf("%s of %s", r.Metric, r.Contender)
+		}
+	}
+	if !has["append"] || !has["at_hot_p50"] || has["index"] {
+		t.Errorf("measured: %v", has)
+	}
+}
+
 // A contender that answers otherwise than the one before is found out.
 func TestDisagreement(t *testing.T) {
 	h := heat{contest: &contest{answers: map[string]uint64{}}, set: &message.Set{Shape: "day"}}

@@ -23,7 +23,7 @@ const (
 	growthRecent = 1_000_000
 )
 
-// growth is one directory of kvjournal that grows through a mixed day.
+// growth is one directory of a contender that grows through a mixed day.
 type growth struct {
 	o       Options
 	kind    contender.Kind
@@ -34,14 +34,36 @@ type growth struct {
 	chunks  []chunk
 }
 
-// chunk is what some events cost.
+// chunk is what some events cost. index is nothing where appending indexes too.
 type chunk struct {
 	events        int
 	append, index measure.Cost
 }
 
+// Growing is the contender that grows: the one that is asked for, kvjournal if none is. Memory is measured, that of one process, so it is
+// one alone.
+func (o *Options) Growing() (contender.Kind, error) {
+	name := report.Base
+	switch {
+	case len(o.Contenders) > 1:
+		return contender.Kind{}, errors.New("one contender grows at a time")
+	case len(o.Contenders) == 1:
+		name = o.Contenders[0]
+	}
+	for _, k := range contender.All() {
+		if k.Name == name && k.OpenPlaces != nil {
+			return k, nil
+		}
+	}
+	return contender.Kind{}, fmt.Errorf("%s does not know where objects are: a growth asks for that", name)
+}
+
 // Growth fills one directory to each of the sizes, which rise, and measures what it costs there.
 func Growth(ctx context.Context, o Options, sizes []int) ([]report.Result, error) {
+	kind, err := o.Growing()
+	if err != nil {
+		return nil, err
+	}
 	if o.Feed == nil {
 		o.Feed = func() (io.ReadWriteCloser, error) { return local(&o) }
 	}
@@ -54,7 +76,7 @@ func Growth(ctx context.Context, o Options, sizes []int) ([]report.Result, error
 		return nil, errors.Join(err, conn.Close())
 	}
 	defer os.RemoveAll(dir)
-	g := &growth{o: o, kind: contender.All()[0], feed: rpc.NewClient(conn), dir: filepath.Join(dir, "data")}
+	g := &growth{o: o, kind: kind, feed: rpc.NewClient(conn), dir: filepath.Join(dir, "data")}
 	defer g.feed.Close()
 	if err := os.MkdirAll(g.dir, 0o700); err != nil {
 		return nil, err
@@ -125,16 +147,26 @@ func (g *growth) grow(p contender.Places, events int) error {
 			c.events += group[i].Events
 		}
 	}
-	t, ok := p.(contender.Tracked)
-	if !ok {
-		return errors.New("it cannot append and index apart")
+	add := func() error {
+		for _, group := range groups {
+			if err := p.Append(group); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t, apart := p.(contender.Tracked)
+	if apart {
+		add = func() error { return t.AppendOnly(groups) }
 	}
 	var err error
-	if c.append, err = measure.Of(func() error { return t.AppendOnly(groups) }); err != nil {
+	if c.append, err = measure.Of(add); err != nil {
 		return err
 	}
-	if c.index, err = measure.Of(p.CaughtUp); err != nil {
-		return err
+	if apart {
+		if c.index, err = measure.Of(p.CaughtUp); err != nil {
+			return err
+		}
 	}
 	g.events += c.events
 	g.chunks = append(g.chunks, c)
@@ -152,7 +184,9 @@ func (g *growth) cost(w string) {
 	}
 	n := float64(sum.events)
 	g.add(w, "append", "us/event", sum.append.Wall.Seconds()*1e6/n)
-	g.add(w, "index", "us/event", sum.index.Wall.Seconds()*1e6/n)
+	if sum.index.Wall > 0 {
+		g.add(w, "index", "us/event", sum.index.Wall.Seconds()*1e6/n)
+	}
 }
 
 // open opens a copy as a crash would leave it, until a first answer.
