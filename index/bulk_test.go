@@ -15,6 +15,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/reading"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // smallRuns makes many runs and tables of few rows.
@@ -58,7 +59,7 @@ func (w *world) reading() {
 
 // TestBulkEqualsFollowed: rows that are sorted outside of the database are those that the applier writes, whatever is recorded.
 func TestBulkEqualsFollowed(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	for run := range uint64(3) {
 		w := newWorld(t, seed+run, 2)
 		for range 8 {
@@ -128,7 +129,7 @@ func TestBulkTakesDeadRowsAway(t *testing.T) {
 // TestBulkFails: whichever file operation of a rebuild fails, the error comes back, the old index stays, and what is left over does
 // not stop the next rebuild.
 func TestBulkFails(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(150)
 	boom := errors.New("boom")
 	mem := vfs.NewMem()
@@ -179,7 +180,7 @@ func TestBulkFails(t *testing.T) {
 
 // TestMerge: runs come back merged, and of rows with the same key that of the newest run.
 func TestMerge(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	rng := newWorld(t, seed, 1).rng
 	for n := range 40 {
 		fs := vfs.NewMem()
@@ -296,7 +297,7 @@ func TestRenew(t *testing.T) {
 			t.Errorf("%d of %d: computed anew %v, want %v", c.has, c.all, got, c.want)
 		}
 	}
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(50)
 	o := testOptions(vfs.NewMem())
 	o.renew = 1000

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // crashable is a filesystem that a crash takes the unsynced part of. The data directory is durable: the journal made it.
@@ -28,7 +30,7 @@ func crashable(t *testing.T) *vfs.MemFS {
 // TestCrash: whatever moment the machine stops at, the index that is found is exactly the one of the offset it says it
 // was applied to; the rest is caught up.
 func TestCrash(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	partly := 0
 	for run := range uint64(2) {
 		w := newWorld(t, seed+run, 2)
@@ -107,7 +109,7 @@ func TestCrash(t *testing.T) {
 
 // TestCrashInCreate: a crash beside an exchange leaves the old index, none, or the new one.
 func TestCrashInCreate(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	w := newWorld(t, seed, 1)
 	w.add(200)
 	fs := crashable(t)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func randomInt(rng *rand.Rand) int64 {
@@ -21,7 +22,7 @@ func randomInt(rng *rand.Rand) int64 {
 }
 
 func TestEvidenceRoundTrip(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 5000 {
 		e := Evidence{
@@ -51,7 +52,7 @@ func TestEvidenceRoundTrip(t *testing.T) {
 }
 
 func TestMarkRoundTrip(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 5000 {
 		m := Mark{From: randomNumber(rng, 64), End: Position{randomNumber(rng, 64), uint32(randomNumber(rng, 32))}, Cause: continuity.Cause(rng.IntN(13)), Received: randomInt(rng)}

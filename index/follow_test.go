@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // answers are what a view says about every object at a few fixed positions.
@@ -44,7 +46,7 @@ func answers(v *View, at []Position) ([]string, error) {
 // TestRebuildBesideFollow: records arrive, the index follows, views ask and close, and the index is rebuilt again and
 // again: no answer about the past changes, and in the end the index is the one of the journal.
 func TestRebuildBesideFollow(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	w := newWorld(t, seed, 1)
 	w.add(300)
 	o := testOptions(vfs.NewMem())
@@ -113,7 +115,7 @@ func TestRebuildBesideFollow(t *testing.T) {
 
 // TestViewIsOneMoment: what is applied later does not show in a view.
 func TestViewIsOneMoment(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(100)
 	x := w.openIndex(testOptions(vfs.NewMem()))
 	upTo(t, x, 50)
@@ -147,7 +149,7 @@ func TestViewIsOneMoment(t *testing.T) {
 
 // TestFollowRests: within the beat nothing is applied unless somebody hurries.
 func TestFollowRests(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(10)
 	o := testOptions(vfs.NewMem())
 	o.Beat = time.Hour

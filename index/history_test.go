@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // past is what a History gives of an event.
@@ -70,7 +71,7 @@ func (n *naive) history(events []happened, o *Object, from, to Position, back bo
 
 // TestHistory holds the events of objects between random positions, in both directions, against the list of all records.
 func TestHistory(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	w := newWorld(t, seed, 2)
 	x := w.openIndex(testOptions(vfs.NewMem()))
 	w.add(1500)
@@ -181,7 +182,7 @@ func (n *naive) comparePages(v *View, s *Scope, all []happened, from, to Positio
 // TestHistoryFloods: an object with so many media that a page of each is one row, and one with many events on one medium: complete
 // and in order, both ways.
 func TestHistoryFloods(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	x := w.openIndex(testOptions(vfs.NewMem()))
 	const media = historyRows/2 + 100
 	s := w.streams[0]

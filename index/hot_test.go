@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/reading"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // anyObject is one of the few that streams are about, or one that never was.
@@ -111,7 +112,7 @@ func sameAsRows(v *View, o *Object) error {
 // TestHotBesideWrites: while records and readings of the master are applied, the journal pruned, and the index rebuilt and trimmed, views ask for
 // the same few objects again and again, now and in the past; what they get is always what the rows of their view say.
 func TestHotBesideWrites(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	w := newWorld(t, seed, 1)
 	w.add(100)
 	o := testOptions(vfs.NewMem())
@@ -429,7 +430,7 @@ func (h testHot) test(t testing.TB, i int, s *state) (hit bool) {
 // TestHotRing: entries of any length are put under few tags, so that the table has long runs, asked for and forgotten. What is under a tag is
 // always what was put there last, or nothing; and nothing if it was forgotten since.
 func TestHotRing(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for round := range 12 {
 		size := hotLeast << rng.IntN(5)

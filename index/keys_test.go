@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // keyPlace is what a history key stands for.
@@ -95,7 +97,7 @@ func randomPlace(rng *rand.Rand) keyPlace {
 
 // TestKeyOrder: the order of keys is that of what they stand for, and they read back.
 func TestKeyOrder(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	places := make([]keyPlace, 0, 2000)
 	for range 1000 {

@@ -11,11 +11,12 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/reading"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestLost: one record of a loss marks every source that it names, flags epochs, and voids the reading that it cuts.
 func TestLost(t *testing.T) {
-	w := newWorld(t, newSeed(t), 2)
+	w := newWorld(t, testkit.Seed(t), 2)
 	w.add(60)
 	a, b := w.streams[0].source.ID, w.streams[1].source.ID
 	g := w.j.NewGroup()
@@ -63,7 +64,7 @@ func TestLost(t *testing.T) {
 
 // TestCheck: of a whole index nothing is found; a row that is missing, differs or is too many is.
 func TestCheck(t *testing.T) {
-	w := newWorld(t, newSeed(t), 2)
+	w := newWorld(t, testkit.Seed(t), 2)
 	w.add(300)
 	check := func(change func(x *Index) error) []journal.Finding {
 		t.Helper()
@@ -110,7 +111,7 @@ func TestCheck(t *testing.T) {
 // TestReadingsBeforeARepair: in a repaired journal a reading behind the loss tells its difference from what is lost, and does not count. The first
 // behind the repair does.
 func TestReadingsBeforeARepair(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(60)
 	source := w.streams[0].source.ID
 	g := w.j.NewGroup()

@@ -12,6 +12,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // naive answers from the list of records alone, by looking at every one.
@@ -186,7 +187,7 @@ func (n *naive) doubted(source uint32, p Position, at uint64) bool {
 }
 
 func TestAgainstNaive(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	for run := range uint64(2) {
 		w := newWorld(t, seed+run, 2)
 		x := w.openIndex(testOptions(vfs.NewMem()))
@@ -338,7 +339,7 @@ func (n *naive) compareSource(v *View, s *testStream) {
 
 // TestStreamsAreWild: the random streams hold what the tests are for.
 func TestStreamsAreWild(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	w := newWorld(t, seed, 2)
 	w.add(2000)
 	met := map[string]int{}

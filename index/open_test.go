@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/datadir"
 	"github.com/kvjournal/kvjournal/journal/pebblefile"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // built makes a small index on a filesystem of its own, and closes it.
@@ -124,7 +125,7 @@ func TestOpenAheadOfJournal(t *testing.T) {
 // TestOpenGarbage: files that hold something else, each alone and all together. Where one is not read at open, the index may
 // open; it must never say that it is another's, nor end the program.
 func TestOpenGarbage(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(200)
 	dir := vfs.NewMem().PathJoin(testDir, folder)
 	names, err := w.built(nil).List(dir)
@@ -184,7 +185,7 @@ func TestOpenGarbage(t *testing.T) {
 
 // TestOpenManifestCut: an index whose manifest was cut anywhere is computed anew, or has all rows that it says it has.
 func TestOpenManifestCut(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(200)
 	whole := w.built(nil)
 	x := w.openIndex(testOptions(whole)) // its manifest begins with all tables; the next record has the last sequence number

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/datadir"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestOptionsOfBefore: a directory at rest, whose OPTIONS file an earlier program wrote, is sound; one with other options is told of.
@@ -18,7 +19,7 @@ func TestOptionsOfBefore(t *testing.T) {
 		sound bool
 	}{{l0Begin, -1, true}, {4, 0.1, true}, {5, 0.1, false}, {4, 0.2, false}} {
 		fs := vfs.NewMem()
-		w := newWorldOn(t, fs, newSeed(t), 1)
+		w := newWorldOn(t, fs, testkit.Seed(t), 1)
 		w.add(30)
 		o := testOptions(fs).withDefaults()
 		x := w.openIndex(o)

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal/reading"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // rest are the events that a History still gives.
@@ -47,7 +48,7 @@ func sameEvents(v *View, o *Object, from, to Position, back bool) error {
 // TestEvents: of objects with corrections on several media, which share a position, Events gives what History does, also to one who goes on
 // reading while others are asked for, and the media that follow are those of the rows.
 func TestEvents(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	w := newWorld(t, seed, 1)
 	for range 20 {

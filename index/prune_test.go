@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/faultfs"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func prunable(fs vfs.FS, every uint64) Options {
@@ -104,7 +105,7 @@ func points(t *testing.T, x *Index) []Point {
 // TestPruneRows: what stays at a checkpoint is the same whether the index began with an older baseline or with the journal; the index behind
 // a prune is the one that is computed from the baseline; and both have all that came behind the horizon.
 func TestPruneRows(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	for run := range uint64(4) {
 		w := newWorld(t, seed+run, 2)
 		fs, every := vfs.NewMem(), 20+w.rng.Uint64N(60)
@@ -170,7 +171,7 @@ func TestPruneRows(t *testing.T) {
 
 // TestPruneCrash: a crash before any write of a prune leaves the old horizon or the new one, with an index that gives the same rows.
 func TestPruneCrash(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	met := map[bool]int{}
 	for run := range uint64(3) {
 		mem := &faultfs.Crashable{MemFS: crashable(t)}
@@ -257,7 +258,7 @@ func TestPruneCrash(t *testing.T) {
 
 // TestPruneWhileAppending: what arrives, and is applied, while a journal is pruned is there.
 func TestPruneWhileAppending(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	w := newWorld(t, seed, 2)
 	w.add(300)
 	x := w.openIndex(prunable(vfs.NewMem(), 30))

@@ -9,12 +9,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestPruneWithoutRoom: where a baseline, or the tables it is loaded from, cannot be written, the prune says so; the old horizon, or the new
 // one, stays, and the same prune is done later.
 func TestPruneWithoutRoom(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	for _, what := range []string{"baseline.new", "index.new.rows"} {
 		var full atomic.Bool
 		fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {

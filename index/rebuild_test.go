@@ -10,12 +10,13 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestRebuildEqualsFollowed: however the index was brought up (in chunks, over reopenings and flushes), it is key by key
 // the one that Create computes.
 func TestRebuildEqualsFollowed(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	for run := range uint64(2) {
 		w := newWorld(t, seed+run, 2)
 		fs := vfs.NewMem()
@@ -73,7 +74,7 @@ func TestRebuildEqualsFollowed(t *testing.T) {
 
 // TestCreateInterrupted leaves the old index as it was.
 func TestCreateInterrupted(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(300)
 	fs := vfs.NewMem()
 	x, err := Open(w.j, true, testOptions(fs))
@@ -104,7 +105,7 @@ func TestCreateInterrupted(t *testing.T) {
 
 // TestRebuildNeverGoesBack: what arrives, and is applied, while the new index is built is in it when it takes its place.
 func TestRebuildNeverGoesBack(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(100)
 	x := w.openIndex(testOptions(vfs.NewMem()))
 	arrived := false
@@ -129,7 +130,7 @@ func TestRebuildNeverGoesBack(t *testing.T) {
 
 // TestCatchUpInterrupted keeps what was applied, whole blocks of it.
 func TestCatchUpInterrupted(t *testing.T) {
-	w := newWorld(t, newSeed(t), 2)
+	w := newWorld(t, testkit.Seed(t), 2)
 	w.add(800)
 	ctx, cancel := context.WithCancel(t.Context())
 	o := testOptions(vfs.NewMem())
@@ -157,7 +158,7 @@ func TestCatchUpInterrupted(t *testing.T) {
 // TestCatchUpFails: a record that cannot be applied is an error each time, and the index stays a function of the journal:
 // what was applied before it counts once.
 func TestCatchUpFails(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(100)
 	good := w.j.Durable()
 	// A message that says of itself that it holds an event more than it does.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // roomDisk is a filesystem with so much room. It counts the files that are made in it, and the spools among these.
@@ -73,7 +75,7 @@ func TestExtent(t *testing.T) {
 // TestRebuildWithLittleRoom: with room for a spool one is used, with less the index is computed without, and with too little for that nothing is
 // begun; the rows are the same.
 func TestRebuildWithLittleRoom(t *testing.T) {
-	w := newWorld(t, newSeed(t), 2)
+	w := newWorld(t, testkit.Seed(t), 2)
 	w.add(400)
 	e := extentOf(w.j)
 	if e.rows == 0 || e.applied() >= e.spooled() {
@@ -118,7 +120,7 @@ func TestRebuildWithLittleRoom(t *testing.T) {
 
 // TestSpoolFillsTheDisk: where the room was not enough all the same, the old index stays, and nothing else.
 func TestSpoolFillsTheDisk(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(300)
 	full := false
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -150,7 +152,7 @@ func TestSpoolFillsTheDisk(t *testing.T) {
 // TestRenewWithLittleRoom: an index that lacks most of the journal is brought up in its place where there is no room for another, and where
 // there is not even that room it stays as it is.
 func TestRenewWithLittleRoom(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(150)
 	disk := newRoomDisk()
 	o := testOptions(disk)
@@ -184,7 +186,7 @@ func TestRenewWithLittleRoom(t *testing.T) {
 
 // TestPruneWithLittleRoom: where there is no room to compute a pruned index anew, what is to go is deleted from it.
 func TestPruneWithLittleRoom(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(400)
 	disk := newRoomDisk()
 	x := w.openIndex(prunable(disk, 40))

@@ -10,11 +10,12 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/continuity"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestScopes: every scope that an event named, in order.
 func TestScopes(t *testing.T) {
-	w := newWorld(t, newSeed(t), 2)
+	w := newWorld(t, testkit.Seed(t), 2)
 	x := w.openIndex(testOptions(vfs.NewMem()))
 	w.add(300)
 	if err := x.CatchUp(t.Context(), nil); err != nil {
@@ -48,7 +49,7 @@ func TestScopes(t *testing.T) {
 
 // TestClears holds Clears against the events, between random positions.
 func TestClears(t *testing.T) {
-	w := newWorld(t, newSeed(t), 2)
+	w := newWorld(t, testkit.Seed(t), 2)
 	x := w.openIndex(testOptions(vfs.NewMem()))
 	w.add(400)
 	if err := x.CatchUp(t.Context(), nil); err != nil {
@@ -89,7 +90,7 @@ func TestClears(t *testing.T) {
 
 // TestMarks: Marks gives the marks whose first record lies in a span, and Mark each of them.
 func TestMarks(t *testing.T) {
-	w := newWorld(t, newSeed(t), 2)
+	w := newWorld(t, testkit.Seed(t), 2)
 	x := w.openIndex(testOptions(vfs.NewMem()))
 	w.add(600)
 	if err := x.CatchUp(t.Context(), nil); err != nil {

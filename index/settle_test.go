@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestSettleOfOneJustOpened: an index that is opened with many tables on top of each other, few beside the rest, is compacted although
 // nothing more is written.
 func TestSettleOfOneJustOpened(t *testing.T) {
-	w := newWorld(t, newSeed(t), 1)
+	w := newWorld(t, testkit.Seed(t), 1)
 	w.add(4000)
 	fs := vfs.NewMem()
 	x, err := Create(t.Context(), w.j, testOptions(fs), nil)

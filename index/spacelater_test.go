@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestSpaceLater: a prune that does not wait for compactions is a prune all the same, and says that space is still to come.
 func TestSpaceLater(t *testing.T) {
 	fs := vfs.NewMem()
-	w := newWorldOn(t, fs, newSeed(t), 2)
+	w := newWorldOn(t, fs, testkit.Seed(t), 2)
 	w.add(300)
 	o := prunable(fs, 30)
 	o.ReclaimPatience = 1 // ns: over before it begins

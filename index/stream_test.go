@@ -3,8 +3,6 @@ package index
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -54,20 +52,6 @@ type testStream struct {
 type written struct {
 	journal.Record
 	events []event.Fields
-}
-
-// newSeed says which seed a test runs with; KVJOURNAL_SEED sets it.
-func newSeed(t *testing.T) uint64 {
-	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("KVJOURNAL_SEED: %v", err)
-		}
-	}
-	t.Logf("KVJOURNAL_SEED=%d", seed)
-	return seed
 }
 
 func newWorld(t *testing.T, seed uint64, sources int) *world {

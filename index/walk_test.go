@@ -13,6 +13,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // keysOfAllForms are keys as text and as packed hashes, many with a common beginning, and with all bytes that keys treat apart.
@@ -45,7 +46,7 @@ type walked struct {
 }
 
 func newWalked(t *testing.T, events int) *walked {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	w := &walked{world: newWorld(t, seed, 2)}
 	w.keys = keysOfAllForms(w.rng)
 	w.x = w.openIndex(testOptions(vfs.NewMem()))
@@ -189,7 +190,7 @@ func (w *walked) close(walk *Walk) {
 
 // TestKeyBounds holds the bounds of keys against comparing the keys themselves, for keys that differ in a byte from each other.
 func TestKeyBounds(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	keys := keysOfAllForms(rng)
 	for range 300_000 {

@@ -73,16 +73,6 @@ func mustClose(t testing.TB, j *Journal) {
 	}
 }
 
-// eventually waits until ok holds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // within fails the test where f does not return.
 func within(t testing.TB, what string, f func()) {
 	t.Helper()

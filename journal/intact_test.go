@@ -124,7 +124,7 @@ func crashedOpen(t *testing.T, fs *vfs.MemFS, j *Journal) (out *vfs.MemFS) {
 // atRest calls copy until no file came or went beside it, and all tables were live.
 func atRest(t *testing.T, fs *vfs.MemFS, j *Journal, copy func() error) {
 	t.Helper()
-	eventually(t, "a copy beside which no file comes or goes, of live tables alone", func() bool {
+	testkit.Eventually(t, "a copy beside which no file comes or goes, of live tables alone", func() bool {
 		before := namesOf(t, fs)
 		live, err := liveTables(j.db)
 		if err != nil {
@@ -253,7 +253,7 @@ func TestAllLogsGone(t *testing.T) {
 	j := mustOpen(t, o, 0)
 	s, m := newStream(t, testkit.RandomSource(t), j, 2), &model{}
 	m.appendMany(t, j, s, 30, 5)
-	eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id).offset == j.Durable() })
+	testkit.Eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id).offset == j.Durable() })
 	o.FS = copiedOpen(t, o.FS.(*vfs.MemFS), j)
 	for _, path := range filesOf(t, o.FS, pebblefile.Log) {
 		removeFile(t, o.FS, path)

@@ -257,7 +257,7 @@ func TestSealerWorksByItself(t *testing.T) {
 	j := mustOpen(t, o, 0)
 	s, m := newStream(t, rng, j, 2), &model{}
 	m.appendMany(t, j, s, 300, 1)
-	eventually(t, "the sealer merges", func() bool { return len(blockFirsts(t, j)) < 60 })
+	testkit.Eventually(t, "the sealer merges", func() bool { return len(blockFirsts(t, j)) < 60 })
 	checkAll(t, j, m.recs)
 	mustClose(t, j)
 }

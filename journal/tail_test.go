@@ -183,7 +183,7 @@ func TestHeadFollowsDurable(t *testing.T) {
 	s, m := newStream(t, rng, j, 1), &model{}
 	for range 5 {
 		m.appendMany(t, j, s, 20, 3)
-		eventually(t, "the head file follows", func() bool {
+		testkit.Eventually(t, "the head file follows", func() bool {
 			head := readHead(o.FS, testDir, j.ID()).offset
 			if head > j.Durable() {
 				t.Fatalf("head file at %d, durable %d", head, j.Durable())

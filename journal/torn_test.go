@@ -141,7 +141,7 @@ func TestCutLogsKeepSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.appendMany(t, j, s, 6, 2)
-	eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id).offset == m.last() })
+	testkit.Eventually(t, "the head file follows", func() bool { return readHead(o.FS, testDir, j.id).offset == m.last() })
 	whole := copiedOpen(t, mem, j)
 	mustClose(t, j)
 	o.HeadEvery = testOptions(mem).HeadEvery

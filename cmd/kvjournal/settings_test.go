@@ -82,6 +82,7 @@ func TestParseSettings(t *testing.T) {
 	}
 	for text, say := range map[string]string{
 		"keep_bytes = 1":             `no setting "keep_bytes"; the nearest is "keep-bytes"`,
+		"nonsense = 1":               "no setting \"nonsense\"; `kvjournal record",
 		"[record]\nbuffer = 1":       "no tables",
 		"[[source]]\nname = 'a'":     "no tables",
 		"dir.a = 1":                  "no tables",

@@ -60,8 +60,11 @@ func parseSettings(text string, known, lists []string) (map[string][]string, err
 			return nil, fmt.Errorf("there are no tables, as %s is one: a setting is a line, name = value", name)
 		}
 		if !slices.Contains(known, name) {
-			like, _ := near.Nearest(name, known)
-			return nil, fmt.Errorf("there is no setting %q; the nearest is %q, `kvjournal record --print-config` shows all", name, like)
+			nearest := ""
+			if like, is := near.Nearest(name, known); is {
+				nearest = fmt.Sprintf("the nearest is %q, ", like)
+			}
+			return nil, fmt.Errorf("there is no setting %q; %s`kvjournal record --print-config` shows all", name, nearest)
 		}
 		values, err := settingValues(raw[name], slices.Contains(lists, name))
 		if err != nil {

@@ -17,17 +17,8 @@ import (
 	"github.com/kvjournal/kvjournal/journal/event"
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
 	"github.com/kvjournal/kvjournal/journal/recorder"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
 
 // All of it for real, over sockets: a simulated master with its admin API, the client, a recorder, an index, and Run. A loss on the wire is
 // resolved within 5 s, with traffic, and then without.
@@ -146,7 +137,7 @@ func TestReal(t *testing.T) {
 		}
 		// Before the index knows of the loss, all is confirmed as it was.
 		sent := sim.Publisher().Stats()
-		eventually(t, "the loss is indexed", func() bool {
+		testkit.Eventually(t, "the loss is indexed", func() bool {
 			last, err := j.LastBatch(s.ID, math.MaxUint64)
 			if err != nil || last.Seq < sent.PublishedBatches+sent.DroppedEvents {
 				return false

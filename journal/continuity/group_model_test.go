@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // group is what State means for several endpoints: a reference for each that ever delivered, and a name for the one that does.
@@ -98,7 +99,7 @@ func (g *group) connection(on int, up bool) bool {
 // TestGroupAgainstModel holds the verdicts of several endpoints' random streams, mixed, against the reference; and the same
 // again with the state written down and read back between any two of them.
 func TestGroupAgainstModel(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	met := map[string]int{}
 	for run := range 400 {
 		rng := rand.New(rand.NewPCG(seed, uint64(run)))

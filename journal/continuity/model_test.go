@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // reference is the meaning of conformance/model.py (follows, discontinue and apply, as far as they judge), with R5's window
@@ -196,7 +197,7 @@ func judgedBy(v Verdict) judged {
 
 // TestAgainstModel holds every verdict on random streams against the reference.
 func TestAgainstModel(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	met := map[string]int{}
 	for run := range 400 {
 		rng := rand.New(rand.NewPCG(seed, uint64(run)))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvjournal/kvjournal/journal/event"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // world is a publisher whose true counters are known, with a wire and an admin server between it and the state.
@@ -238,7 +239,7 @@ func (w *world) checkSettled(o Outcome) {
 // TestPollsNeverWrong runs random publishers with known counters: what settles was true, lost events lie within the
 // bounds, and where nothing gets lost, on the wire or by a poll, no restart is told twice.
 func TestPollsNeverWrong(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	met := map[string]int{}
 	for run := range 500 {
 		w := world{t: t, rng: rand.New(rand.NewPCG(seed, uint64(run))), seed: seed, run: run, lossy: run%2 == 0, process: 1, sent: true, met: met}

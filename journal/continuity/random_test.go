@@ -4,9 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
-	"testing"
 
 	"github.com/kvjournal/kvjournal/journal/event"
 )
@@ -46,20 +43,6 @@ func (st *step) String() string {
 		out += fmt.Sprintf(" %s %v %d", e.Type, e.HasID, e.ID)
 	}
 	return out
-}
-
-// newSeed says which seed a test runs with; KVJOURNAL_SEED sets it.
-func newSeed(t *testing.T) uint64 {
-	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("KVJOURNAL_SEED: %v", err)
-		}
-	}
-	t.Logf("KVJOURNAL_SEED=%d", seed)
-	return seed
 }
 
 // randomSteps makes a stream that is mostly in order, with every kind of fault near the boundaries of the rules.

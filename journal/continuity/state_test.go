@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func TestStateRoundTrip(t *testing.T) {
@@ -54,7 +56,7 @@ func FuzzDecodeState(f *testing.F) {
 
 // TestRestoredAnywhere: a state that is written down and read back between any two steps judges as if it had not been.
 func TestRestoredAnywhere(t *testing.T) {
-	seed := newSeed(t)
+	seed := testkit.Seed(t)
 	for run := range 200 {
 		rng := rand.New(rand.NewPCG(seed, uint64(run)))
 		steps := randomSteps(rng, 60)

@@ -11,20 +11,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // patience is how long a test waits for what must happen: a busy machine may hold it up.
 const patience = time.Minute
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
 
 func claim(t *testing.T, dir string) *Lock {
 	t.Helper()
@@ -147,7 +139,7 @@ func TestWriterWaitsForAlone(t *testing.T) {
 		got <- err
 		l.Release()
 	}()
-	eventually(t, "the holder sees the writer", func() bool {
+	testkit.Eventually(t, "the holder sees the writer", func() bool {
 		who, claimed := Claimed(vfs.Default, dir)
 		return claimed && strings.HasPrefix(who, "the writer")
 	})

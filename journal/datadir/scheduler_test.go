@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/kvjournal/kvjournal/journal/faultfs"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // uncompacted is a database with as many tables in L0 as a compaction waits for.
@@ -67,7 +68,7 @@ func TestFailedOpenCompactsNothing(t *testing.T) {
 	if failed < 4 {
 		t.Errorf("%d operations failed", failed)
 	}
-	eventually(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before }) // Close leaves the last steps of some to themselves
+	testkit.Eventually(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before }) // Close leaves the last steps of some to themselves
 }
 
 // fakeDB allows and wants so many compactions.

@@ -9,12 +9,12 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/subscribe"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // zmtp is a publisher of nothing but bytes: it speaks ZMTP 3.0 as far as a subscriber needs, and then whatever a test wants.
@@ -57,18 +57,6 @@ func sendFrame(c io.Writer, b []byte, more bool) error {
 	return err
 }
 
-// eventuallyIn waits for a condition.
-func eventuallyIn(t *testing.T, patience time.Duration, what string, ok func() bool) {
-	t.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for end := time.Now().Add(patience); !ok(); <-look.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 // TestMessageWithoutEnd: a publisher that sends frames of one message for ever fills libzmq's memory, which knows no bound for it. The
 // connection is broken, the reason told, and what comes over the next one is recorded.
 func TestMessageWithoutEnd(t *testing.T) {
@@ -104,7 +92,7 @@ func TestMessageWithoutEnd(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	peak := int64(0)
-	eventuallyIn(t, 2*time.Minute, "a message is recorded", func() bool {
+	testkit.Eventually(t, "a message is recorded", func() bool {
 		peak = max(peak, subscribe.NativeBytes())
 		return j.Durables().Totals.Messages >= 1
 	})
@@ -114,7 +102,7 @@ func TestMessageWithoutEnd(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	t.Logf("at most %d MiB beyond the bound were held", (peak-most)>>20)
-	eventuallyIn(t, 2*time.Minute, "the memory is given back", func() bool { return subscribe.NativeBytes() < most })
+	testkit.Eventually(t, "the memory is given back", func() bool { return subscribe.NativeBytes() < most })
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

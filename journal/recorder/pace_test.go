@@ -9,6 +9,7 @@ import (
 	"github.com/kvjournal/kvjournal/journal"
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/subscribe"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // TestPace: the first message behind a silence is durable at once, and what comes within the pace is one commit; the end waits for nothing.
@@ -32,7 +33,7 @@ func TestPace(t *testing.T) {
 	written := make(chan error, 1)
 	go func() { written <- r.write(buf) }()
 	push(s.batch("a"))
-	eventuallyIn(t, 20*time.Second, "the first is durable", func() bool { return j.Durable() == 1 })
+	testkit.Eventually(t, "the first is durable", func() bool { return j.Durable() == 1 })
 	for _, key := range []string{"b", "c", "d"} {
 		push(s.batch(key))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 func item(source int, n int64, size int) Item {
@@ -21,7 +22,7 @@ const oneItem = itemBytes + frameBytes // cost of an item with one empty frame
 // awaitPush waits until a Push waits for space.
 func (b *Buffer) awaitPush(t *testing.T) {
 	t.Helper()
-	eventually(t, "a Push waits", func() bool {
+	testkit.Eventually(t, "a Push waits", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return b.space.ch != nil
@@ -84,7 +85,7 @@ func TestBufferGathers(t *testing.T) {
 			b.Gather(bytes, wait)
 			close(done)
 		}()
-		eventually(t, "Gather waits", func() bool {
+		testkit.Eventually(t, "Gather waits", func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return b.gather != 0

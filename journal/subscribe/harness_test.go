@@ -20,6 +20,7 @@ import (
 	zmq "github.com/pebbe/zmq4"
 
 	"github.com/kvjournal/kvjournal/journal/capture"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // deadline is how long a test waits for what must happen: a busy machine may hold it up.
@@ -203,7 +204,7 @@ func newPublisher(t testing.TB, zctx *zmq.Context, kind zmq.Type, endpoint strin
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "bind", func() bool { return sock.Bind(endpoint) == nil }) // the port may take a moment to become free
+	testkit.Eventually(t, "bind", func() bool { return sock.Bind(endpoint) == nil }) // the port may take a moment to become free
 	if p.endpoint, err = sock.GetLastEndpoint(); err != nil {
 		t.Fatal(err)
 	}
@@ -338,21 +339,12 @@ func check(t testing.TB, items []Item) {
 	}
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(deadline); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", deadline, what)
-		}
-	}
-}
-
 // until publishes one message at a time until one of them has come through: a PUB drops what it sends before the
 // subscription has arrived.
 func (r *reader) until(p *publisher, size int) {
 	r.t.Helper()
 	first := p.seq + 1
-	eventually(r.t, "the subscription arrives", func() bool {
+	testkit.Eventually(r.t, "the subscription arrives", func() bool {
 		p.send(1, size)
 		life, seq := r.last()
 		return life == p.life && seq >= first
@@ -373,7 +365,7 @@ func (r *reader) last() (life, seq uint64) {
 // caughtUp waits for the last message that p sent.
 func (r *reader) caughtUp(p *publisher) {
 	r.t.Helper()
-	eventually(r.t, "the last message", func() bool {
+	testkit.Eventually(r.t, "the last message", func() bool {
 		life, seq := r.last()
 		return life == p.life && seq == p.seq
 	})

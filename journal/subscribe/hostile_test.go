@@ -6,6 +6,8 @@ import (
 	"time"
 
 	zmq "github.com/pebbe/zmq4"
+
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // A message beyond the bounds breaks the connection, is named, and what is sent over the next one is received.
@@ -38,8 +40,8 @@ func TestMessageBeyondTheBounds(t *testing.T) {
 			p.subscribed()
 			p.send(5, 100)
 			r.caughtUp(p)
-			eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
-			eventually(t, "all is out", func() bool { return len(r.got()) == 13 })
+			testkit.Eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
+			testkit.Eventually(t, "all is out", func() bool { return len(r.got()) == 13 })
 			items := r.got()
 			check(t, items)
 			if s := story(t, items); !strings.HasPrefix(s, "C 1*5 D ") || strings.Count(s, "D") != 1 {
@@ -84,9 +86,9 @@ func TestGiveUp(t *testing.T) {
 	r := run(t, zctx, 20_000, Options{Endpoint: p.endpoint})
 	p.subscribed()
 	p.send(100, 1000)
-	eventually(t, "it stalls", func() bool { return r.sub.Status().Stalled })
+	testkit.Eventually(t, "it stalls", func() bool { return r.sub.Status().Stalled })
 	r.sub.GiveUp(errTest)
-	eventually(t, "it takes another socket", func() bool { return r.sub.Status().Replaced == 1 })
+	testkit.Eventually(t, "it takes another socket", func() bool { return r.sub.Status().Replaced == 1 })
 	if st := r.sub.Status(); !strings.Contains(st.LastError, errTest.Error()) {
 		t.Errorf("%+v", st)
 	}
@@ -94,7 +96,7 @@ func TestGiveUp(t *testing.T) {
 	p.subscribed()
 	p.send(5, 1000)
 	r.caughtUp(p)
-	eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
+	testkit.Eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
 	check(t, r.got())
 	if s := story(t, r.got()); strings.Count(s, "D") != 1 {
 		t.Error(s)
@@ -127,7 +129,7 @@ func TestMoreWrongPeers(t *testing.T) {
 			endpoint, visits := listener(t, says, false)
 			r := run(t, newContext(t), 1<<20, Options{Endpoint: endpoint, HandshakeTimeout: 50 * time.Millisecond, BackoffMax: 20 * time.Millisecond})
 			r.collect(0)
-			eventually(t, "it says what is wrong", func() bool { return r.sub.Status().LastError != "" && visits() >= 3 })
+			testkit.Eventually(t, "it says what is wrong", func() bool { return r.sub.Status().LastError != "" && visits() >= 3 })
 			if st := r.sub.Status(); st.Connected || !st.WindowOpen {
 				t.Errorf("%+v", st)
 			}

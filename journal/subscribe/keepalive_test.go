@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 // A publisher that dies while nothing is read, and libzmq can hold no more, ends nothing: with libzmq's heartbeats this aborted the process.
@@ -17,15 +18,15 @@ func TestPublisherDiesBehindAFullQueue(t *testing.T) {
 	zctx := newContext(t)
 	p := startPublisher(t, mooncaketest.Reserved(t), 1, 0, 10_000, 0, false)
 	r := run(t, zctx, 20_000, Options{Endpoint: p.endpoint, KeepaliveInterval: time.Second, KeepaliveTimeout: time.Second})
-	eventually(t, "it stalls", func() bool { return r.sub.Status().Stalled })
+	testkit.Eventually(t, "it stalls", func() bool { return r.sub.Status().Stalled })
 	// Nobody tells when libzmq's queue is full, nor that it survived its timers: wait for longer than that takes.
 	wait(time.Second)
 	p.kill()
 	wait(2500 * time.Millisecond)
 	r.collect(0)
-	eventually(t, "the loss is told", func() bool { return r.sub.Status().Disconnects == 1 })
+	testkit.Eventually(t, "the loss is told", func() bool { return r.sub.Status().Disconnects == 1 })
 	next := startPublisher(t, p.endpoint, 2, 0, 100, 1000, false)
-	eventually(t, "the next publisher is heard", func() bool { life, seq := r.last(); return life == 2 && seq > 0 })
+	testkit.Eventually(t, "the next publisher is heard", func() bool { life, seq := r.last(); return life == 2 && seq > 0 })
 	next.kill()
 	check(t, r.got())
 }
@@ -42,7 +43,7 @@ func TestKeepalive(t *testing.T) {
 	p := startPublisher(t, anyPort, 1, 10, 100, 0, true)
 	r := run(t, zctx, 1<<20, Options{Endpoint: p.endpoint, KeepaliveInterval: 7 * time.Second, KeepaliveTimeout: 20 * time.Second})
 	r.collect(0)
-	eventually(t, "messages", func() bool { return r.sub.Status().Messages == 10 })
+	testkit.Eventually(t, "messages", func() bool { return r.sub.Status().Messages == 10 })
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(p.endpoint, "tcp://"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvjournal/kvjournal/journal/capture"
 	"github.com/kvjournal/kvjournal/journal/mooncaketest"
+	"github.com/kvjournal/kvjournal/journal/testkit"
 )
 
 const anyPort = "tcp://127.0.0.1:0"
@@ -68,7 +69,7 @@ func TestAnyFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all", func() bool { return len(r.got()) == n+len(sent) })
+	testkit.Eventually(t, "all", func() bool { return len(r.got()) == n+len(sent) })
 	for i, it := range r.got()[n:] {
 		if len(it.Frames) != len(sent[i]) {
 			t.Fatalf("message %d: %d frames, want %d", i, len(it.Frames), len(sent[i]))
@@ -94,7 +95,7 @@ func TestPublisherRestarts(t *testing.T) {
 		r.until(p, 100)
 	}
 	r.caughtUp(p)
-	eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
+	testkit.Eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
 	p.send(1, 100)
 	r.caughtUp(p)
 	items := r.got()
@@ -123,8 +124,8 @@ func TestConnectionCut(t *testing.T) {
 		}
 		link.cut()
 		p.send(200, 1000)
-		eventually(t, fmt.Sprint("cut ", i, " is noticed"), func() bool { p.send(10, 1000); return r.sub.Status().Disconnects > before })
-		eventually(t, "the connection is back", func() bool { p.send(1, 100); return !r.sub.Status().WindowOpen })
+		testkit.Eventually(t, fmt.Sprint("cut ", i, " is noticed"), func() bool { p.send(10, 1000); return r.sub.Status().Disconnects > before })
+		testkit.Eventually(t, "the connection is back", func() bool { p.send(1, 100); return !r.sub.Status().WindowOpen })
 	}
 	r.until(p, 100)
 	r.caughtUp(p)
@@ -145,7 +146,7 @@ func TestStalledWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.send(500, 1000)
-	eventually(t, "the buffer is full", func() bool { return r.sub.Status().Stalled })
+	testkit.Eventually(t, "the buffer is full", func() bool { return r.sub.Status().Stalled })
 	if n := r.buf.Bytes(); n > max {
 		t.Errorf("%d bytes in a buffer of %d", n, max)
 	}
@@ -166,7 +167,7 @@ func TestStalledWriter(t *testing.T) {
 	if !items[len(items)-1].Backlog {
 		t.Error("the backlog ends before the socket was quiet")
 	}
-	eventually(t, "the socket is quiet: no backlog any more", func() bool {
+	testkit.Eventually(t, "the socket is quiet: no backlog any more", func() bool {
 		p.send(1, 10)
 		r.caughtUp(p)
 		time.Sleep(idleWait)
@@ -187,20 +188,20 @@ func TestConnectionLostWhileStalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.send(100, 1000) // all of it fewer than libzmq holds: behind more, it sees a loss only when there is room again
-	eventually(t, "the buffer is full", func() bool { return r.sub.Status().Stalled })
+	testkit.Eventually(t, "the buffer is full", func() bool { return r.sub.Status().Stalled })
 	for life := uint64(2); life < 5; life++ {
 		p.close()
-		eventually(t, "the loss is seen", func() bool { return r.sub.Status().Disconnects == life-1 })
+		testkit.Eventually(t, "the loss is seen", func() bool { return r.sub.Status().Disconnects == life-1 })
 		p = newPublisher(t, zctx, zmq.XPUB, p.endpoint, life)
 		if _, err := p.sock.RecvBytes(0); err != nil {
 			t.Fatal(err)
 		}
 		p.send(40, 100)
-		eventually(t, "connected again", func() bool { return r.sub.Status().Connected })
+		testkit.Eventually(t, "connected again", func() bool { return r.sub.Status().Connected })
 	}
 	r.collect(0)
 	r.caughtUp(p)
-	eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
+	testkit.Eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
 	p.send(10, 100)
 	r.caughtUp(p)
 	items := r.got()
@@ -225,9 +226,9 @@ func TestContextEndsRun(t *testing.T) {
 		}
 		p.send(100, 1000)
 		if stalled {
-			eventually(t, "the buffer is full", func() bool { return r.sub.Status().Stalled })
+			testkit.Eventually(t, "the buffer is full", func() bool { return r.sub.Status().Stalled })
 		} else {
-			eventually(t, "all received", func() bool { return r.sub.Status().Messages == 100 })
+			testkit.Eventually(t, "all received", func() bool { return r.sub.Status().Messages == 100 })
 		}
 		r.cancel()
 		// At once: within 2 s of this process, counted by looks, which a busy machine holds up as well.
@@ -277,7 +278,7 @@ func TestClosedBufferEndsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.send(100, 1000)
-	eventually(t, "the buffer is full", func() bool { return r.sub.Status().Stalled })
+	testkit.Eventually(t, "the buffer is full", func() bool { return r.sub.Status().Stalled })
 	r.buf.Close()
 	err := <-r.ended
 	r.ended <- err
@@ -300,17 +301,17 @@ func TestPublisherKilled(t *testing.T) {
 	r := run(t, zctx, 2<<20, Options{Endpoint: p.endpoint})
 	r.collect(10 * time.Millisecond)
 	for life := uint64(1); life <= uint64(kills); life++ {
-		eventually(t, "the connection of the life", func() bool {
+		testkit.Eventually(t, "the connection of the life", func() bool {
 			st := r.sub.Status()
 			return st.Connected && st.Disconnects == life-1
 		})
 		came := r.sub.Status().Messages
 		more := 500 + rng.Uint64N(3000)
-		eventually(t, "messages", func() bool { return r.sub.Status().Messages > came+more })
+		testkit.Eventually(t, "messages", func() bool { return r.sub.Status().Messages > came+more })
 		p.kill()
 		p = startPublisher(t, p.endpoint, life+1, 0, 2000, 0, false)
 	}
-	eventually(t, "messages of the last life", func() bool {
+	testkit.Eventually(t, "messages of the last life", func() bool {
 		items := r.got()
 		last := items[len(items)-1]
 		if last.Kind != capture.Message {
@@ -364,7 +365,7 @@ func TestOversizeMessage(t *testing.T) {
 	if len(seqs) != 510 || seqs[499] != 500 || seqs[500] != 512 {
 		t.Fatalf("%d messages: %s", len(seqs), s)
 	}
-	eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
+	testkit.Eventually(t, "the window closes", func() bool { return !r.sub.Status().WindowOpen })
 	st := r.sub.Status()
 	if st.Disconnects != 1 || st.Replaced != 1 || !strings.Contains(st.LastError, "larger than the largest message size of 2000 bytes") {
 		t.Errorf("%+v", st)
@@ -409,7 +410,7 @@ func wrongPeer(t *testing.T, endpoint, says string) {
 	zctx := newContext(t)
 	r := run(t, zctx, 1<<20, Options{Endpoint: endpoint, HandshakeTimeout: 100 * time.Millisecond})
 	r.collect(0)
-	eventually(t, "it says "+says, func() bool { return strings.Contains(r.sub.Status().LastError, says) })
+	testkit.Eventually(t, "it says "+says, func() bool { return strings.Contains(r.sub.Status().LastError, says) })
 	if st := r.sub.Status(); st.Connected || !st.WindowOpen || st.Messages != 0 || st.LastErrorTime.IsZero() {
 		t.Errorf("%+v", st)
 	}
@@ -423,7 +424,7 @@ func TestBackoff(t *testing.T) {
 	endpoint, visits := listener(t, "", true)
 	r := run(t, newContext(t), 1<<20, Options{Endpoint: endpoint, ReconnectInterval: time.Millisecond, ReconnectIntervalMax: time.Millisecond, BackoffMax: time.Hour})
 	r.collect(0)
-	eventually(t, "libzmq's reconnect is taken over", func() bool { return r.sub.Status().Replaced >= 7 })
+	testkit.Eventually(t, "libzmq's reconnect is taken over", func() bool { return r.sub.Status().Replaced >= 7 })
 	// libzmq alone, at 1 to 2 ms, would come some 500 times in the pauses of 16, 32, … 1,024 ms.
 	if n := visits(); n > 100 {
 		t.Errorf("%d visits until the seventh replacement", n)
@@ -438,7 +439,7 @@ func TestStrangerWithoutHandshake(t *testing.T) {
 	zctx := newContext(t)
 	r := run(t, zctx, 1<<20, Options{Endpoint: link.endpoint})
 	r.collect(0)
-	eventually(t, "the bytes come as messages", func() bool { return len(r.got()) == 3 })
+	testkit.Eventually(t, "the bytes come as messages", func() bool { return len(r.got()) == 3 })
 	items := r.got()
 	if items[0].Kind != capture.Disconnected || string(items[1].Frames[0]) != "ab" || string(items[2].Frames[0]) != "cd" {
 		t.Fatal(items)
@@ -454,7 +455,7 @@ func TestPublisherComesLater(t *testing.T) {
 	endpoint := mooncaketest.Reserved(t)
 	r := run(t, zctx, 1<<20, Options{Endpoint: endpoint})
 	r.collect(0)
-	eventually(t, "it is missed", func() bool { return strings.Contains(r.sub.Status().LastError, "cannot connect") })
+	testkit.Eventually(t, "it is missed", func() bool { return strings.Contains(r.sub.Status().LastError, "cannot connect") })
 	p := newPublisher(t, zctx, zmq.PUB, endpoint, 1)
 	r.until(p, 10)
 	r.caughtUp(p)
@@ -483,7 +484,7 @@ func TestContextTerminated(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, zctx, 1<<20, Options{Endpoint: "tcp://127.0.0.1:1"})
-	eventually(t, "it runs", func() bool { return r.sub.Status().LastError != "" })
+	testkit.Eventually(t, "it runs", func() bool { return r.sub.Status().LastError != "" })
 	if err := zctx.Term(); err != nil { // hangs unless Run closes its sockets
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package testkit is what the tests of several packages share and no product code uses: seeds that are told, files of a vfs.FS, output that
+// Package testkit is what the tests of several packages share and no product code uses: waiting for conditions, seeds that are told, files of a vfs.FS, output that
 // is looked at while it is written. faultfs has the filesystems for tests, mooncaketest the publisher.
 package testkit
 
@@ -15,14 +15,29 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// RandomSource prints its seed when the test fails; KVJOURNAL_SEED=N repeats it.
-func RandomSource(t testing.TB) *rand.Rand {
+// Patience is how long a test waits for what must happen: far above what is usual, since the machine may have much else to do.
+const Patience = 2 * time.Minute
+
+// Eventually waits until ok holds, looking again every millisecond. The test fails where it does not within Patience.
+func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(Patience); !ok(); <-look.C {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v in vain: %s", Patience, what)
+		}
+	}
+}
+
+// Seed is a new one, that of KVJOURNAL_SEED if that is set. It is told when the test fails.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
 	if s := os.Getenv("KVJOURNAL_SEED"); s != "" {
 		var err error
 		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
+			t.Fatalf("KVJOURNAL_SEED: %v", err)
 		}
 	}
 	t.Cleanup(func() {
@@ -30,7 +45,13 @@ func RandomSource(t testing.TB) *rand.Rand {
 			t.Logf("repeat with KVJOURNAL_SEED=%d", seed)
 		}
 	})
-	return rand.New(rand.NewPCG(seed, 0))
+	return seed
+}
+
+// RandomSource is random by a Seed.
+func RandomSource(t testing.TB) *rand.Rand {
+	t.Helper()
+	return rand.New(rand.NewPCG(Seed(t), 0))
 }
 
 // ReadFile reads all of a file.
