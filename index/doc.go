@@ -105,8 +105,8 @@
 // The iterators of a view that is closed are kept with the state for the next one, and with them the events of the object whose history was read last
 // (past.go).
 //
-// Those who ask may keep with the state what they made of a source (View.Keep): it must follow from the rows alone. It goes with the state, so that
-// it never answers for another one.
+// Those who ask may keep with the state what they made of a source (View.Keep): it must follow from the rows alone, or what else it follows from
+// must be looked at with each question. It goes with the state, so that it never answers for another one.
 //
 // The first question behind a write makes a state. Where sources stand comes from the write, the rest is remembered: to look for a row that most
 // databases have not goes through all tables of L0. With 32 of them BenchmarkFirstView/open took 62 us of processor time, and takes 5 (medians of three,

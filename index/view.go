@@ -97,8 +97,8 @@ func (v *View) Kept(source uint32) any {
 	return v.state.told[source]
 }
 
-// Keep keeps what a caller made of a source for the other views of the same state. It must follow from the view alone, whoever asks, and it is
-// shared.
+// Keep keeps what a caller made of a source for the other views of the same state. It must follow from the view alone, or say what
+// else it holds under, whoever asks; and it is shared.
 func (v *View) Keep(source uint32, x any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -155,9 +156,27 @@ func TestMomentsAreKept(t *testing.T) {
 	defer mustClose(t, j)
 	s, m := newStream(t, rng, j, 2), &model{}
 	s.payload = 10
-	kept := 0
+	type standing struct {
+		source uint32
+		ms     int64
+		moment Moment
+		Standing
+	}
+	var standings []standing
+	kept, stood, fell := 0, 0, 0
 	for range 20 + questions(100) {
 		m.appendMany(t, j, s, 1+rng.IntN(20), 1+rng.IntN(5))
+		standings = slices.DeleteFunc(standings, func(x standing) bool {
+			if !j.Stands(x.Standing) {
+				fell++
+				return true
+			}
+			stood++
+			if now, _, err := j.at(x.source, x.ms); now != x.moment || err != nil {
+				t.Fatalf("At(%d, %d) of durable %d stands:\nthen %+v\nanew %+v, %v", x.source, x.ms, j.Durable(), x.moment, now, err)
+			}
+			return false
+		})
 		if rng.IntN(10) == 0 {
 			if err := j.Seal(context.Background()); err != nil {
 				t.Fatal(err)
@@ -166,18 +185,21 @@ func TestMomentsAreKept(t *testing.T) {
 		for range 40 {
 			r := &m.recs[rng.IntN(len(m.recs))].header
 			ms := r.Time - 1 + rng.Int64N(3)
-			if _, ok := j.moments.at(r.Source, ms, j.horizon.Load(), j.wentBack.Load()); ok {
+			if _, _, ok := j.moments.at(r.Source, ms, j.horizon.Load(), j.wentBack.Load()); ok {
 				kept++
 			}
-			got, err := j.At(r.Source, ms)
+			got, stands, err := j.AtStanding(r.Source, ms)
+			if j.Stands(stands) && len(standings) < 200 {
+				standings = append(standings, standing{r.Source, ms, got, stands})
+			}
 			want, _, wantErr := j.at(r.Source, ms)
 			if got != want || err != nil || wantErr != nil {
 				t.Fatalf("At(%d, %d) of durable %d:\nkept %+v, %v\nanew %+v, %v", r.Source, ms, j.Durable(), got, err, want, wantErr)
 			}
 		}
 	}
-	if kept == 0 {
-		t.Fatal("no moment was kept")
+	if kept == 0 || stood == 0 || fell == 0 {
+		t.Fatalf("%d moments were kept, %d found to stand, %d no more", kept, stood, fell)
 	}
 }
 

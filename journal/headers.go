@@ -121,20 +121,27 @@ func (h *headers) lastOf(source uint32, n int, ok func(*Header) bool) int {
 
 // At finds the moment of publisher time ms (Unix milliseconds) in a source's stream; a *PrunedError where it lies before the horizon.
 func (j *Journal) At(source uint32, ms int64) (Moment, error) {
+	m, _, err := j.AtStanding(source, ms)
+	return m, err
+}
+
+// AtStanding is At, and says how long that holds: who kept the moment asks Stands, which is cheaper than to look for it again.
+func (j *Journal) AtStanding(source uint32, ms int64) (Moment, Standing, error) {
 	h := j.horizon.Load()
-	if m, ok := j.moments.at(source, ms, h, j.wentBack.Load()); ok {
-		return m, nil
+	if m, s, ok := j.moments.at(source, ms, h, j.wentBack.Load()); ok {
+		return m, s, nil
 	}
 	durable := j.Durable()
 	m, in, err := j.at(source, ms)
 	if err != nil || in == nil {
-		return m, err
+		return m, Standing{}, err
 	}
 	run, err := j.runOf(in, source, ms, &m, h, durable)
-	if err == nil && run != nil {
-		j.moments.put(source, run)
+	if err != nil || run == nil {
+		return m, Standing{}, err
 	}
-	return m, err
+	j.moments.put(source, run)
+	return m, run.standing, nil
 }
 
 // at is At. in is the block that Next lies in, where records behind do not change what it found, unless they go back in time; else nil.

@@ -39,8 +39,7 @@ type momentRun struct {
 	odd     []Record // that no briefRecord can tell
 	source  uint32
 
-	horizon *Horizon
-	durable uint64
+	standing Standing
 }
 
 // momentStep is the moment of the times from the step before on and below a time. last is a place in records + 1, 0: none; next a place in records.
@@ -115,8 +114,21 @@ func (r *momentRun) at(ms int64) (m Moment) {
 	return m
 }
 
+// Standing says how long a moment lies where it was found.
+type Standing struct {
+	horizon *Horizon // nil: it may lie elsewhere already
+	durable uint64
+}
+
+// Stands reports whether a moment still lies where it was found: At would find the same.
+func (j *Journal) Stands(s Standing) bool { return s.under(j.horizon.Load(), j.wentBack.Load()) }
+
+func (s *Standing) under(h *Horizon, wentBack uint64) bool {
+	return s.horizon != nil && s.horizon == h && s.durable >= wentBack
+}
+
 // at returns what is kept of a source's time under that horizon, if it was read when all up to wentBack was durable.
-func (m *moments) at(source uint32, ms int64, h *Horizon, wentBack uint64) (Moment, bool) {
+func (m *moments) at(source uint32, ms int64, h *Horizon, wentBack uint64) (Moment, Standing, bool) {
 	m.mu.Lock()
 	r := findRun(m.young[source], ms)
 	if r == nil {
@@ -125,10 +137,10 @@ func (m *moments) at(source uint32, ms int64, h *Horizon, wentBack uint64) (Mome
 		}
 	}
 	m.mu.Unlock()
-	if r == nil || r.horizon != h || r.durable < wentBack {
-		return Moment{}, false
+	if r == nil || !r.standing.under(h, wentBack) {
+		return Moment{}, Standing{}, false
 	}
-	return r.at(ms), true
+	return r.at(ms), r.standing, true
 }
 
 func (m *moments) put(source uint32, r *momentRun) {
@@ -197,7 +209,7 @@ func (j *Journal) runOf(in *headers, source uint32, ms int64, m *Moment, h *Hori
 		r = &momentRun{from: ms, source: source}
 		r.step(ms+1, &m.Last, &m.Next) // Next is above ms
 	}
-	r.horizon, r.durable = h, durable
+	r.standing = Standing{horizon: h, durable: durable}
 	return r, nil
 }
 

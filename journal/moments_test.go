@@ -106,7 +106,7 @@ func TestMomentsAreBounded(t *testing.T) {
 	var m moments
 	h := &Horizon{}
 	run := func(from, to int64) *momentRun {
-		r := &momentRun{from: from, source: 1, horizon: h}
+		r := &momentRun{from: from, source: 1, standing: Standing{horizon: h}}
 		for ms := from + 1; ms <= to; ms++ {
 			r.step(ms, &Record{Offset: uint64(ms)}, &Record{Offset: uint64(ms) + 1})
 		}
@@ -117,15 +117,15 @@ func TestMomentsAreBounded(t *testing.T) {
 		m.put(1, run(i*200+100, i*200+200)) // and over it
 		m.put(1, run(i*200, i*200+200))
 		for _, ms := range []int64{-1, i*200 + 100, i*200 + 199} {
-			if got, ok := m.at(1, ms, h, 0); !ok || got.Last.Offset != uint64(ms+1) {
+			if got, _, ok := m.at(1, ms, h, 0); !ok || got.Last.Offset != uint64(ms+1) {
 				t.Fatalf("run %d, %d: %v %+v", i, ms, ok, got)
 			}
 		}
-		if _, ok := m.at(1, i*200+200, h, 0); ok {
+		if _, _, ok := m.at(1, i*200+200, h, 0); ok {
 			t.Fatalf("run %d answers behind its end", i)
 		}
 	}
-	if _, ok := m.at(2, -1, h, 0); ok {
+	if _, _, ok := m.at(2, -1, h, 0); ok {
 		t.Error("another source's")
 	}
 	total := 0

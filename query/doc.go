@@ -31,7 +31,7 @@
 //
 // BenchmarkLookup, CPU time a question (150,000 events of 40,000 live objects, 64 a message), old and new in turn on a machine with ten to twenty
 // times the work it can do, so that caches are cold; medians of 3 to 6 runs. Before: shared views, objects and moments kept in memory. After: an
-// Asker, which has its memory already; the default moment and what is known of scopes, kept with the state of the index (latest.go); rings of
+// Asker, which has its memory already; the default moment and what is known of scopes, kept with the state of the index (settled.go); rings of
 // objects; and of many questions, those that must read rows in the order of the rows:
 //
 //	                                              before                       after
@@ -43,6 +43,10 @@
 //	at 64 moments, 1,000 objects                  19.4 us  21                   4.5 us  2
 //
 // On a quiet machine, wall time: a hit 1.4 us, 1,000 at once 0.56 ms, an object that never was 2.6 us, at 64 moments 3.9 us.
+//
+// A publisher time that is asked about for the second time in one state of the index is kept with the state too, with what casts doubt on it and what
+// is known of its scopes (settled.go). At 64 moments (400,000 events of 100,000 objects, nothing else on the machine, in turn, medians of three):
+// 1.66 us before, 1.10 after, and no allocation where there were two. Other questions take what they took.
 //
 // What is left of a hit is memory that is not in the processor's caches: the question, the place and the entry of its object, a miss each. Other
 // questions (400,000 events; 30 times the work), before and after views and moments were shared:

@@ -4,46 +4,6 @@ import (
 	"github.com/kvjournal/kvjournal/index"
 )
 
-// moment is a place in a source's stream, and what can be claimed there.
-type moment struct {
-	source uint32
-	// at: events at or before it count.
-	at index.Position
-	// unproven is not nil where nothing at all can be confirmed.
-	unproven *Doubt
-	// ofLoss: it is the position of a record that tells what the journal itself lost.
-	ofLoss bool
-	// last is the newest message at or before the moment; its offset is 0 where there is none.
-	last index.Place
-	// mark is the newest mark at or before the moment.
-	mark    index.Mark
-	hasMark bool
-	asOf    AsOf
-	// epoch is that of the newest batch at or before the moment, 0: none; flagged are the source's epochs whose master changes things
-	// without an event (R11).
-	epoch   uint64
-	flagged map[uint64]bool
-	// forgotten is the offset up to which objects that were removed may have been forgotten, 0: none.
-	forgotten uint64
-	// latest is where the moment is from, if it is a source's default one.
-	latest *latest
-	age    int64 // asOf.AgeMs
-}
-
-// silent reports whether an epoch's master changes things without an event.
-func (m *moment) silent(epoch uint64) bool { return m.flagged[epoch] }
-
-// leaveWindow makes a position that lies behind the end of a window of R5 proven again, though the last message before it lies within: the
-// window's mark is there. The moment's mark must be known.
-func (m *moment) leaveWindow() {
-	if m.unproven != nil && m.unproven.Cause == DoubtWindow && m.hasMark && m.last.Offset < m.mark.End.Offset && m.mark.End.Offset <= m.at.Offset {
-		m.unproven = nil // what stands behind that mark is what a reading says, and a reading is of one connection
-	}
-}
-
-// cuts reports whether the moment lies directly behind a full batch whose last event is e (R8).
-func (m *moment) cuts(e *index.Evidence) bool { return e.Cut && e.Position.Offset == m.last.Offset }
-
 // scopeClears are the newest clears of an object's scope at a moment.
 type scopeClears struct {
 	newest, proof       index.Evidence

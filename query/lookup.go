@@ -83,9 +83,9 @@ func (a *asked) enter(o *index.Object, m *moment) (err error) {
 	}
 	a.entered = false
 	a.scope = index.Scope{Source: o.Source, Backend: o.Backend, Tenant: o.Tenant}
-	if m.latest != nil {
+	if m.from != nil {
 		a.name = a.scope.AppendName(a.name[:0])
-		if s, ok := m.latest.scope(a.name); ok {
+		if s, ok := m.from.scope(a.name); ok {
 			a.clears, a.readings, a.entered = s.clears, s.readings, true
 			a.readings.view = a.view
 			return nil
@@ -98,8 +98,8 @@ func (a *asked) enter(o *index.Object, m *moment) (err error) {
 		return err
 	}
 	a.entered = true
-	if m.latest != nil {
-		m.latest.keep(a.name, latestScope{a.clears, a.readings})
+	if m.from != nil {
+		m.from.keep(a.name, settledScope{a.clears, a.readings})
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -40,7 +42,8 @@ type recorded struct {
 
 	// meanwhile: questions are asked while the stream is recorded.
 	meanwhile bool
-	asked     int // then
+	asked     int     // then
+	times     []int64 // that are asked about again and again
 
 	inParts bool // the diff that was made last
 	// mayWithhold: an answer may be uncertain where the oracle's is confirmed (streams for which the rules as written are too bold).
@@ -108,7 +111,11 @@ func (r *recorded) record() {
 		case 3:
 			r.must(r.x.Rebuild(r.t.Context(), nil))
 		}
-		if r.meanwhile && r.rng.IntN(2) == 0 {
+		switch {
+		case !r.meanwhile:
+		case r.reads == nil: // a reading may tell of the past
+			r.askTimes()
+		case r.rng.IntN(2) == 0:
 			r.askMeanwhile()
 		}
 		g = r.j.NewGroup()
@@ -236,14 +243,50 @@ func (r *recorded) askMeanwhile() {
 	r.asked += a + b
 }
 
-// TestModelMeanwhile asks while streams with readings of the master are recorded, sealed, rebuilt and opened again: what was kept of earlier
+// askTimes asks about the same times again and again, with the index where it is: what was kept of a moment may lie elsewhere in the journal
+// by now.
+func (r *recorded) askTimes() {
+	if all := r.oracle.Times(); len(all) > 0 && (len(r.times) < 6 || r.rng.IntN(4) == 0) {
+		r.times = append(r.times[max(0, len(r.times)-5):], all[len(all)-1-r.rng.IntN(min(len(all), 12))])
+	}
+	s, ok := r.j.SourceNamed("model")
+	if !ok {
+		r.t.Fatal("there is no source")
+	}
+	gone, leave := context.WithCancel(r.t.Context())
+	leave()
+	for _, ms := range r.times {
+		w := When{Kind: AtTime, Ms: ms}
+		_, need, err := r.e.place(&s, w)
+		r.must(err)
+		if need > r.x.Applied() { // the clock came back to it
+			if v, _, err := r.e.moments(gone, []journal.Source{s}, w); !errors.Is(err, context.Canceled) {
+				if err == nil {
+					r.must(v.Close())
+				}
+				r.t.Fatalf("seed %d, time %d: %d records of %d are indexed, and the answer did not wait (%v)", r.stream.Seed, ms, r.x.Applied(), need, err)
+			}
+			continue
+		}
+		for range 2 {
+			a, _ := r.ask(w, fmt.Sprintf("time %d of %d, %d indexed", ms, r.oracle.End(), r.x.Applied()), func(o oracle.Object, m string) oracle.State {
+				return r.oracle.AtTime(ms, o, m)
+			})
+			r.asked += a
+		}
+	}
+}
+
+// TestModelMeanwhile asks while streams, half of them with readings of the master, are recorded, sealed, rebuilt and opened again: what was kept of earlier
 // questions is what would be found anew.
 func TestModelMeanwhile(t *testing.T) {
 	asked := 0
 	for n := range *modelStreams {
 		seed := *modelSeed + uint64(n)
 		r := &recorded{t: t, rng: rand.New(rand.NewPCG(seed, 23)), stream: oracle.Generate(seed, oracle.Options{}), oracle: oracle.New(), fs: vfs.NewMem(), meanwhile: true}
-		r.reads = &reads{often: 3 + r.rng.IntN(15), silence: 2 + r.rng.IntN(20)}
+		if n%2 == 0 {
+			r.reads = &reads{often: 3 + r.rng.IntN(15), silence: 2 + r.rng.IntN(20)}
+		}
 		r.record()
 		r.close()
 		asked += r.asked
