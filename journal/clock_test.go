@@ -164,8 +164,12 @@ func TestMomentsAreKept(t *testing.T) {
 	}
 	var standings []standing
 	kept, stood, fell := 0, 0, 0
-	for range 20 + questions(100) {
-		m.appendMany(t, j, s, 1+rng.IntN(20), 1+rng.IntN(5))
+	for range 100 + questions(100) {
+		if rng.IntN(2) == 0 {
+			m.appendMany(t, j, s, 1+rng.IntN(20), 1+rng.IntN(5))
+		} else { // mostly without going back
+			m.appendMany(t, j, s, 1, 1)
+		}
 		standings = slices.DeleteFunc(standings, func(x standing) bool {
 			if !j.Stands(x.Standing) {
 				fell++
