@@ -2,6 +2,7 @@ package query
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/kvjournal/kvjournal/index"
 	"github.com/kvjournal/kvjournal/journal"
@@ -61,8 +62,9 @@ func (l *settled) keep(name []byte, s settledScope) {
 // settledOf is what is kept of a source in one state of the index: its default moment, and those by publisher time, ms, that were asked about
 // more than once. A recorder's states last for milliseconds: there what is asked once is not worth keeping.
 type settledOf struct {
-	mu          sync.Mutex
-	latest      *settled
+	latest atomic.Pointer[settled]
+
+	mu          sync.Mutex // of what follows
 	past, older map[int64]*settled
 	once        [maxPast]int64 // ms + 1 of what was asked about, each in the place of its remainder
 }
@@ -80,13 +82,10 @@ func (e *Engine) settledOf(v *index.View, source uint32) *settledOf {
 // latest returns the default moment of a source, which is shared.
 func (e *Engine) latest(v *index.View, s *journal.Source) (*settled, error) {
 	k := e.settledOf(v, s.ID)
-	k.mu.Lock()
-	l := k.latest
-	k.mu.Unlock()
-	if l != nil {
+	if l := k.latest.Load(); l != nil {
 		return l, nil
 	}
-	l = &settled{moment: placeLatest(v, s), most: maxLatestScopes}
+	l := &settled{moment: placeLatest(v, s), most: maxLatestScopes}
 	m, inRows := &l.moment, true
 	if m.last.Offset == 0 && m.at.Offset != 0 { // the newest message lies in an open window of R5
 		last, err := e.lastBatch(s.ID, m.at.Offset)
@@ -99,9 +98,7 @@ func (e *Engine) latest(v *index.View, s *journal.Source) (*settled, error) {
 		return nil, err
 	}
 	if inRows {
-		k.mu.Lock()
-		k.latest = l
-		k.mu.Unlock()
+		k.latest.Store(l)
 	}
 	return l, nil
 }
