@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -92,7 +93,7 @@ func TestMessageWithoutEnd(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	peak := int64(0)
-	testkit.Eventually(t, "a message is recorded", func() bool {
+	testkit.EventuallyIn(t, 2*time.Minute, "a message is recorded", func() bool {
 		peak = max(peak, subscribe.NativeBytes())
 		return j.Durables().Totals.Messages >= 1
 	})
@@ -102,7 +103,7 @@ func TestMessageWithoutEnd(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	t.Logf("at most %d MiB beyond the bound were held", (peak-most)>>20)
-	testkit.Eventually(t, "the memory is given back", func() bool { return subscribe.NativeBytes() < most })
+	testkit.EventuallyIn(t, 2*time.Minute, "the memory is given back", func() bool { return subscribe.NativeBytes() < most })
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -33,7 +33,7 @@ func TestPace(t *testing.T) {
 	written := make(chan error, 1)
 	go func() { written <- r.write(buf) }()
 	push(s.batch("a"))
-	testkit.Eventually(t, "the first is durable", func() bool { return j.Durable() == 1 })
+	testkit.EventuallyIn(t, 20*time.Second, "the first is durable", func() bool { return j.Durable() == 1 })
 	for _, key := range []string{"b", "c", "d"} {
 		push(s.batch(key))
 	}

@@ -1,5 +1,5 @@
-// Package testkit is what the tests of several packages share and no product code uses: waiting for conditions, seeds that are told, files of a vfs.FS, output that
-// is looked at while it is written. faultfs has the filesystems for tests, mooncaketest the publisher.
+// Package testkit is what the tests of several packages share and no product code uses: waiting for conditions, seeds that are told, files of
+// a vfs.FS, output that is looked at while it is written. faultfs has the filesystems for tests, mooncaketest the publisher.
 package testkit
 
 import (
@@ -16,16 +16,22 @@ import (
 )
 
 // Patience is how long a test waits for what must happen: far above what is usual, since the machine may have much else to do.
-const Patience = 2 * time.Minute
+const Patience = time.Minute
 
 // Eventually waits until ok holds, looking again every millisecond. The test fails where it does not within Patience.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
+	EventuallyIn(t, Patience, what, ok)
+}
+
+// EventuallyIn is Eventually with a patience of its own.
+func EventuallyIn(t testing.TB, patience time.Duration, what string, ok func() bool) {
+	t.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(Patience); !ok(); <-look.C {
+	for end := time.Now().Add(patience); !ok(); <-look.C {
 		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain: %s", Patience, what)
+			t.Fatalf("waited %v in vain: %s", patience, what)
 		}
 	}
 }
