@@ -224,28 +224,9 @@ func (e *Engine) momentsIn(ctx context.Context, v *index.View, out []moment, sou
 			return err
 		}
 	}
-	need := uint64(0)
-	var tails []tail
-	if w.Kind == Now {
-		tails = make([]tail, len(sources))
-	}
-	for i := range sources {
-		m, n, err := e.place(&sources[i], w)
-		if err != nil {
-			return err
-		}
-		if w.Kind == Now && e.Tail != nil {
-			if tails[i].since, tails[i].offset, err = e.Tail(ctx, sources[i].ID); err != nil {
-				return err
-			}
-			n = tails[i].offset
-		}
-		if m.ofLoss {
-			if n, err = e.behindLoss(&m); err != nil {
-				return err
-			}
-		}
-		out[i], need = m, max(need, n)
+	need, tails, err := e.placeIn(ctx, out, sources, w)
+	if err != nil {
+		return err
 	}
 	if open && v.Applied() < need {
 		open = false
@@ -269,6 +250,32 @@ func (e *Engine) momentsIn(ctx context.Context, v *index.View, out []moment, sou
 		}
 	}
 	return nil
+}
+
+// placeIn places a moment in each source. need is the offset that must be indexed for all of them; tails are the ends of the sources, of Now.
+func (e *Engine) placeIn(ctx context.Context, out []moment, sources []journal.Source, w When) (need uint64, tails []tail, err error) {
+	if w.Kind == Now {
+		tails = make([]tail, len(sources))
+	}
+	for i := range sources {
+		m, n, err := e.place(&sources[i], w)
+		if err != nil {
+			return 0, nil, err
+		}
+		if w.Kind == Now && e.Tail != nil {
+			if tails[i].since, tails[i].offset, err = e.Tail(ctx, sources[i].ID); err != nil {
+				return 0, nil, err
+			}
+			n = tails[i].offset
+		}
+		if m.ofLoss {
+			if n, err = e.behindLoss(&m); err != nil {
+				return 0, nil, err
+			}
+		}
+		out[i], need = m, max(need, n)
+	}
+	return need, tails, nil
 }
 
 // pastIn is momentsIn in a view that is open, for a publisher time whose moment is kept of each source: else false.

@@ -69,8 +69,8 @@ type settledOf struct {
 	once        [maxPast]int64 // ms + 1 of what was asked about, each in the place of its remainder
 }
 
-// settledOf is what is kept of a source in the view's state.
-func (e *Engine) settledOf(v *index.View, source uint32) *settledOf {
+// settledIn is what is kept of a source in the view's state.
+func settledIn(v *index.View, source uint32) *settledOf {
 	if k, ok := v.Kept(source).(*settledOf); ok {
 		return k
 	}
@@ -81,7 +81,7 @@ func (e *Engine) settledOf(v *index.View, source uint32) *settledOf {
 
 // latest returns the default moment of a source, which is shared.
 func (e *Engine) latest(v *index.View, s *journal.Source) (*settled, error) {
-	k := e.settledOf(v, s.ID)
+	k := settledIn(v, s.ID)
 	if l := k.latest.Load(); l != nil {
 		return l, nil
 	}
@@ -128,7 +128,7 @@ func (e *Engine) keepPast(v *index.View, m *moment, ms int64) {
 	if !e.Journal.Stands(m.standing) {
 		return
 	}
-	k := e.settledOf(v, m.source)
+	k := settledIn(v, m.source)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if once := &k.once[uint64(ms)%maxPast]; *once != ms+1 {
