@@ -32,6 +32,7 @@ import (
 type flags struct {
 	contest  run.Options
 	growth   []int
+	grows    string // the contender that does
 	out      string
 	profile  string
 	redraw   bool
@@ -106,9 +107,11 @@ func parse(args []string) (*flags, error) {
 		if !set.Changed("objects") {
 			o.Objects = 1_000_000
 		}
-		if _, err := o.Growing(); err != nil {
+		kind, err := o.Growing()
+		if err != nil {
 			return nil, err
 		}
+		f.grows = kind.Name
 	}
 	slices.Sort(f.growth)
 	o.Events = map[string]int{"64": f.events64, "1": f.events1, "day": f.day}
@@ -156,16 +159,11 @@ func (f *flags) run(ctx context.Context) error {
 		defer pprof.StopCPUProfile()
 	}
 	name, measure := "latest", func() ([]report.Result, error) { return run.Contest(ctx, f.contest) }
-	draws := true
 	if len(f.growth) > 0 {
-		kind, err := f.contest.Growing()
-		if err != nil {
-			return err
-		}
 		f.contest.Feed = f.feeder
 		name, measure = "growth", func() ([]report.Result, error) { return run.Growth(ctx, f.contest, f.growth) }
-		if draws = kind.Name == report.Base; !draws {
-			name += "-" + kind.Name
+		if f.grows != report.Base {
+			name += "-" + f.grows
 		}
 	}
 	path := filepath.Join(f.out, name+".json")
@@ -188,8 +186,8 @@ func (f *flags) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if !draws {
-		return nil
+	if f.grows != "" && f.grows != report.Base {
+		return nil // the plots are of kvjournal's
 	}
 	return report.Plots(f.out, results)
 }

@@ -148,12 +148,10 @@ func (g *growth) grow(p contender.Places, events int) error {
 		}
 	}
 	add := func() error {
-		for _, group := range groups {
-			if err := p.Append(group); err != nil {
-				return err
-			}
+		if err := appendGroups(p, groups); err != nil {
+			return err
 		}
-		return nil
+		return p.CaughtUp()
 	}
 	t, apart := p.(contender.Tracked)
 	if apart {

@@ -50,10 +50,8 @@ func (h *heat) journal() error {
 func (h *heat) appendAll(j contender.Journal, workload string, end func() error) error {
 	h.o.quiet()
 	cost, err := measure.Of(func() error {
-		for _, g := range h.set.Groups {
-			if err := j.Append(g); err != nil {
-				return err
-			}
+		if err := appendGroups(j, h.set.Groups); err != nil {
+			return err
 		}
 		return end()
 	})
@@ -62,6 +60,15 @@ func (h *heat) appendAll(j contender.Journal, workload string, end func() error)
 	}
 	h.add(workload, "rate", "events/s", float64(h.set.Events)/cost.Wall.Seconds())
 	h.add(workload, "processor", "us/event", cost.CPU.Seconds()*1e6/float64(h.set.Events))
+	return nil
+}
+
+func appendGroups(j contender.Journal, groups [][]message.Message) error {
+	for _, g := range groups {
+		if err := j.Append(g); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
